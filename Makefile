@@ -1,0 +1,61 @@
+# `make up` and `make test` are complete on a machine that has Python 3.11+ and make.
+# Paths are relative on purpose: a checkout may lie in a folder whose name has spaces.
+
+SHELL := /bin/sh
+PY := .venv/bin/python
+PORT ?= 8000
+SOURCES := $(wildcard ctxengine inspector api workers manage.py)
+TEMPLATES := $(wildcard templates inspector api)
+
+.PHONY: help install install-test up test lint types format lock clean
+
+help:
+	@echo "make up        install, start everything and print the address and the login (PORT=8000)"
+	@echo "make test      install what the tests need and run every check"
+	@echo "make install   build .venv from the lock"
+	@echo "make lint      ruff, import contracts, deployment, API schema, templates, spelling"
+	@echo "make types     mypy"
+	@echo "make format    rewrite the code in the house format"
+	@echo "make lock      renew the locks (needs uv)"
+	@echo "make clean     remove .venv and caches; data folders stay"
+
+install:
+	@sh .ci/install requirements.lock
+
+install-test:
+	@sh .ci/install requirements-test.lock
+	@sh .ci/chromium
+
+# exec: the process that make waits for is the one that gets the signals.
+up: install
+	@exec $(PY) manage.py up --port $(PORT)
+
+test: install-test lint types
+	$(PY) -m pytest -n 2
+
+lint: install-test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -c "from importlinter.cli import lint_imports_command as run; run()"
+	$(PY) manage.py makemigrations --check --dry-run
+	CTX_HTTPS=true $(PY) manage.py check --deploy --fail-level WARNING
+	$(PY) manage.py spectacular --validate --fail-on-warn --file /dev/null
+	$(PY) -m djlint --lint --quiet $(TEMPLATES)
+	$(PY) -m codespell_lib $(SOURCES) tests docs README.md CONTRIBUTING.md CHANGELOG.md
+
+types: install-test
+	$(PY) -m mypy $(SOURCES)
+
+format: install-test
+	$(PY) -m ruff check --fix --quiet .
+	$(PY) -m ruff format .
+
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate pyproject.toml
+
+lock:
+	$(LOCK) --output-file requirements.lock
+	$(LOCK) --constraint requirements.lock --extra test --output-file requirements-test.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,184 @@
+"""`Idempotency-Key`: a repeated write is answered again, never done again (design 5).
+
+A row is laid before the work and closed after it with the status and the ids from which the answer
+is rebuilt. A refusal removes the row, since nothing was done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from api.problems import Problem
+from ctxengine.ledger.models import Idempotency
+
+KEPT = timedelta(hours=24)
+"""How long a repeat is recognised."""
+LEASE = timedelta(minutes=2)
+"""A row that is open for longer belongs to a process that died; its work may be done again."""
+RETRY_AFTER_S = 1
+
+_MAX_KEY_CHARS = 255
+_SWEEP_ROWS = 200
+
+
+class Earlier(NamedTuple):
+    """What the first call with this key did."""
+
+    status: int
+    resource: dict[str, Any]
+
+
+class Call(NamedTuple):
+    """One keyed write, as it claims its key."""
+
+    tenant_id: UUID
+    key: str
+    operation: str
+    """Method and address."""
+    digest: str
+    """sha256 of query and body."""
+    claimed_at: datetime
+    """Marks this claim among those of earlier processes."""
+
+
+def key_of(request: HttpRequest) -> str:
+    """The key sent, or empty text.
+
+    Raises:
+        Problem: `invalid_idempotency_key`.
+    """
+    key: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if key is None:
+        return ""
+    visible = key.isascii() and key.isprintable() and key == key.strip()
+    if not visible or not 1 <= len(key) <= _MAX_KEY_CHARS:
+        raise Problem(
+            "invalid_idempotency_key",
+            f"The Idempotency-Key must be 1 to {_MAX_KEY_CHARS} visible ASCII characters; "
+            f"{len(key)} characters were sent.",
+        )
+    return key
+
+
+def call_of(request: HttpRequest, tenant_id: UUID, key: str, *content: bytes) -> Call:
+    """What makes a call the same call: its address, its query and its body."""
+    state = hashlib.sha256()
+    for chunk in (request.META.get("QUERY_STRING", "").encode("utf-8", "replace"), *content):
+        state.update(len(chunk).to_bytes(8, "big"))
+        state.update(chunk)
+    operation = f"{request.method} {request.path}"[:128]
+    return Call(tenant_id, key, operation, state.hexdigest(), timezone.now())
+
+
+def begin(call: Call) -> Earlier | None:
+    """Claim the key for this call, or say what the first call with it did.
+
+    Raises:
+        Problem: `idempotency_mismatch` or `idempotency_in_progress`.
+    """
+    now = call.claimed_at
+    row, fresh = Idempotency.objects.get_or_create(
+        tenant_id=call.tenant_id,
+        key=call.key,
+        defaults={"operation": call.operation, "body_sha256": call.digest, "created_at": now},
+    )
+    if fresh:
+        _sweep(call)
+        return None
+    if row.created_at <= now - KEPT:
+        _take_over(call, row)
+        return None
+    if (row.operation, row.body_sha256) != (call.operation, call.digest):
+        raise Problem(
+            "idempotency_mismatch",
+            f"This Idempotency-Key was used for {row.operation} with another address or body; "
+            "use a fresh key for each new call.",
+            first_operation=row.operation,
+        )
+    if row.status is not None:
+        return Earlier(row.status, row.resource)
+    if row.created_at <= now - LEASE:
+        _take_over(call, row)
+        return None
+    raise _in_progress()
+
+
+def finish(call: Call, status: int, resource: dict[str, Any]) -> None:
+    """Close the row: from now on repeats are answered from these ids.
+
+    Raises:
+        Problem: `idempotency_in_progress`, when the claim was taken over by another process
+            meanwhile; the caller's transaction must not be committed then.
+    """
+    closed = _claimed(call).update(status=status, resource=_storable(resource))
+    if not closed:
+        raise _in_progress()
+
+
+def amend(call: Call, resource: dict[str, Any]) -> None:
+    """Replace the ids of a row that is closed."""
+    Idempotency.objects.filter(
+        tenant_id=call.tenant_id, key=call.key, created_at=call.claimed_at
+    ).update(resource=_storable(resource))
+
+
+def forget(call: Call) -> None:
+    """Drop the claim of a call that changed nothing."""
+    _claimed(call).delete()
+
+
+def _claimed(call: Call) -> QuerySet[Idempotency]:
+    return Idempotency.objects.filter(
+        tenant_id=call.tenant_id, key=call.key, created_at=call.claimed_at, status=None
+    )
+
+
+def _take_over(call: Call, row: Idempotency) -> None:
+    won = Idempotency.objects.filter(
+        tenant_id=call.tenant_id, key=call.key, created_at=row.created_at
+    ).update(
+        operation=call.operation,
+        body_sha256=call.digest,
+        status=None,
+        resource={},
+        created_at=call.claimed_at,
+    )
+    if not won:
+        raise _in_progress()
+
+
+def _in_progress() -> Problem:
+    return Problem(
+        "idempotency_in_progress",
+        f"The first call with this key is still at work; repeat after {RETRY_AFTER_S} s.",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    )
+
+
+def _sweep(call: Call) -> None:
+    """Remove some expired rows on about every 64th claim, so that the table stays small."""
+    if not call.digest.startswith(("00", "40", "80", "c0")):
+        return
+    old = Idempotency.objects.filter(
+        tenant_id=call.tenant_id, created_at__lte=call.claimed_at - KEPT
+    )
+    keys = list(old.values_list("key", flat=True)[:_SWEEP_ROWS])
+    old.filter(key__in=keys).delete()
+
+
+def _storable(value: Any) -> Any:
+    """The value without the two things that jsonb cannot hold: U+0000 and lone surrogates."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {name: _storable(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_storable(member) for member in value]
+    return value

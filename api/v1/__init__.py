@@ -1,0 +1,1 @@
+"""Version 1 of the REST door: one module per group of endpoints."""

@@ -1,0 +1,175 @@
+"""`runs/{run}/assemble`: the next model request, ready to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from uuid import UUID
+
+from api.answers import joined, stored_json, to_json, with_members
+from api.openapi import (
+    FREE,
+    NUMBER,
+    SHA256,
+    TEXT,
+    UUID_TEXT,
+    component_of,
+    listed,
+    nullable,
+    record,
+)
+from api.problems import problem_document
+from api.reads.requests import assembled_again
+from api.schema import PROBLEM, Component, Operation, Operations
+from api.shapes.containers import ListOf, Member, Record, build
+from api.shapes.scalars import AnyText, Identifier, Moment, Number, Text
+from api.views import Done, Write, WriteView
+from ctxengine.engine.lexeme import Node
+from ctxengine.engine.manifest import Budget, Manifest
+from ctxengine.service.assemble import assemble
+from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+
+_LINE = Record(
+    Member("text", AnyText(), required=True),
+    Member("id", Text()),
+    Member("score", Number()),
+    spec=MemoryLine,
+)
+
+ASSEMBLE = Record(
+    Member("recall", ListOf(_LINE), note="Read once per step; a repeat keeps the first ones."),
+    Member("corrections", ListOf(_LINE), note="Never yield."),
+    Member("knowledge", ListOf(_LINE)),
+    Member("now", Moment()),
+    Member("timezone", Text()),
+    Member("base_request_id", Identifier(), note="Answer with what changed since this request."),
+    spec=Assemble,
+)
+
+MANIFEST = component_of("Manifest", Manifest)
+BUDGET = component_of("Budget", Budget)
+CACHE = Component(
+    "Cache",
+    record(
+        {
+            "markers": listed(record({"name": TEXT, "ttl": TEXT})),
+            "session_key": TEXT,
+            "predicted": nullable(
+                record({"read": NUMBER, "write": NUMBER, "fresh": NUMBER}, optional=("fresh",))
+            ),
+            "warnings": listed(TEXT),
+        },
+        optional=("markers", "session_key", "predicted", "warnings"),
+    ),
+)
+ASSEMBLED = Component(
+    "Assembled",
+    record(
+        {
+            "request_id": UUID_TEXT,
+            "request": {**FREE, "description": "The provider's request body: send it as it is."},
+            "delta": {**FREE, "description": "Instead of `request`, where a known base was named."},
+            "prefix_sha256": SHA256,
+            "wire_prefix_sha256": SHA256,
+            "request_sha256": SHA256,
+            "manifest": MANIFEST.ref,
+            "budget": BUDGET.ref,
+            "cache": CACHE.ref,
+        },
+        optional=("request", "delta"),
+    ),
+    (MANIFEST, BUDGET, CACHE),
+)
+FOLLOW_UP_FIELDS = {"assembled": ASSEMBLED.ref, "assemble_problem": PROBLEM.ref}
+"""What `"assemble": true` adds to the answer of another call: one of the two, or none while calls
+wait for results."""
+FOLLOW_UP_PARTS = (ASSEMBLED, PROBLEM)
+ASSEMBLE_PROBLEMS = ("budget_exceeded", "run_ended", "calls_pending", "stale_head")
+
+
+def assembled_json(assembled: Assembled) -> bytes:
+    """The answer. The request is joined in as it is, never written again."""
+    sent = assembled.body if assembled.delta is None else assembled.delta
+    return joined(
+        {
+            "request_id": to_json(assembled.request_id),
+            "request" if assembled.delta is None else "delta": sent,
+            "prefix_sha256": to_json(assembled.prefix_sha256),
+            "wire_prefix_sha256": to_json(assembled.wire_prefix_sha256),
+            "request_sha256": to_json(assembled.request_sha256),
+            "manifest": stored_json(assembled.manifest),
+            "budget": stored_json(assembled.budget),
+            "cache": stored_json(assembled.cache),
+        }
+    )
+
+
+def followed(actor: Actor, done: Done, run: str) -> Done:
+    """An answer with the run's next request in it, as `"assemble": true` asks.
+
+    What was reported stays reported, so a refusal to assemble is told inside a good answer.
+    """
+    try:
+        built = assemble(actor=actor, run_id=UUID(run), spec=Assemble())
+    except ServiceError as error:
+        document = problem_document(error.code, error.status, error.detail, error.extra)
+        extra: dict[str, Any] = {"problem": document}
+        members = {"assemble_problem": stored_json(document)}
+    else:
+        extra = {"assembled": str(built.request_id)}
+        members = {"assembled": assembled_json(built)}
+    return done._replace(resource={**done.resource, **extra}, body=with_members(done.body, members))
+
+
+def followed_again(actor: Actor, body: bytes, resource: Mapping[str, Any]) -> bytes:
+    """The same answer from stored ids; a process that died before it followed up is made good."""
+    if "assembled" in resource:
+        members = {"assembled": assembled_json(assembled_again(actor, resource["assembled"]))}
+    elif "problem" in resource:
+        members = {"assemble_problem": stored_json(resource["problem"])}
+    elif resource.get("follow"):
+        return followed(actor, Done({}, body), resource["run"]).body
+    else:
+        members = {}
+    return with_members(body, members)
+
+
+class AssembleWrite(Write[Assemble]):
+    """`POST runs/{run}/assemble`."""
+
+    repeatable = True
+
+    def parse(self, body: Node) -> Assemble:
+        """What the runtime adds to this step."""
+        return build(Assemble, ASSEMBLE.read(body, ""))
+
+    def perform(self, actor: Actor, spec: Assemble, ids: Mapping[str, Any]) -> Done:
+        """Build the request of this step, or find the one that was built."""
+        done = assemble(actor=actor, run_id=ids["run"], spec=spec)
+        base = str(spec.base_request_id) if done.delta is not None else None
+        return Done({"assembled": str(done.request_id), "base": base}, assembled_json(done))
+
+    def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
+        """The request built then, from the ledger."""
+        return assembled_json(assembled_again(actor, resource["assembled"], resource.get("base")))
+
+
+class AssembleView(WriteView):
+    """The next request of a run."""
+
+    write = AssembleWrite()
+    operations: ClassVar[Operations] = {
+        "POST": Operation(
+            id="assemble",
+            summary="Build the next model request",
+            tag="runs",
+            answer=ASSEMBLED,
+            answer_note="The request, and why it looks as it does.",
+            body=ASSEMBLE,
+            body_required=False,
+            problems=ASSEMBLE_PROBLEMS,
+            description=(
+                "With nothing appended since, the same request comes back: same id, same bytes."
+            ),
+        )
+    }

@@ -1,0 +1,263 @@
+"""`sessions`: open one, list them, look at one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from api import pagination
+from api.answers import json_response, to_json
+from api.auth import READ, RUNTIME, Scopes
+from api.openapi import SHA256, TEXT, TIME, UUID_TEXT, WHOLE, nullable, page_of, record
+from api.reads.plans import plan_view
+from api.reads.sessions import session_facts, session_page
+from api.schema import Component, Operation, Operations, Parameters
+from api.shapes.containers import ListOf, MapOf, Member, Record, build, texts
+from api.shapes.content import RawObject
+from api.shapes.scalars import Flag, Identifier, Number, PinnedText, Text, Whole
+from api.v1.plans import PLAN
+from api.views import Done, ReadView, Write, WriteView
+from ctxengine.engine.lexeme import Node
+from ctxengine.service.open_session import open_session
+from ctxengine.service.specs import (
+    Actor,
+    AgentRef,
+    ModelRef,
+    OpenSession,
+    PlanView,
+    PolicySpec,
+    PrincipalSpec,
+    SnapshotSpec,
+    ToolSpec,
+)
+
+_TOOL = Record(
+    Member("name", Text(), required=True),
+    Member("description", PinnedText()),
+    Member("input_schema", RawObject(), into="input_schema_raw", note="JSON Schema, kept as sent."),
+    Member("output_schema", RawObject(), into="output_schema_raw"),
+    Member("required_scopes", texts(), note="Scopes that a call needs."),
+    Member("side_effect", Text()),
+    Member("result_trust", Text(), note="The most that a result of this tool may claim."),
+    Member("server", Text()),
+    Member("serves", texts()),
+    Member("always_loaded", Flag()),
+    Member("observes", texts()),
+    Member("deferred", Flag(), note="Listed in the index, not defined in the prefix."),
+    Member("required", Flag(), note="Not fitting is a refusal instead of a skip."),
+    Member("model_visible", Flag()),
+    Member("presentation", Text()),
+    spec=ToolSpec,
+)
+
+OPEN_SESSION = Record(
+    Member("engine", Text(), note="How history is projected. Fixed for the session."),
+    Member(
+        "model",
+        Record(
+            Member("provider", Text(), required=True),
+            Member("name", Text(), required=True),
+            Member("window", Whole()),
+            Member("max_output", Whole()),
+            spec=ModelRef,
+        ),
+        required=True,
+    ),
+    Member(
+        "agent",
+        Record(
+            Member("name", Text(), required=True),
+            Member("version", Text(), required=True),
+            Member("instructions", PinnedText()),
+            spec=AgentRef,
+        ),
+        required=True,
+        note="(name, version) is immutable: another specification needs another version.",
+    ),
+    Member("tools", ListOf(_TOOL)),
+    Member("title", Text()),
+    Member(
+        "principal",
+        Record(Member("id", Text(), required=True), Member("scopes", texts()), spec=PrincipalSpec),
+    ),
+    Member("occasion", Text()),
+    Member("parent_run", Identifier()),
+    Member("persona", ListOf(PinnedText()), note="Persona texts, in order."),
+    Member(
+        "snapshot",
+        Record(
+            Member("trace_id", Text()),
+            Member("watermark", Whole()),
+            Member("items", ListOf(PinnedText())),
+            spec=SnapshotSpec,
+        ),
+    ),
+    Member(
+        "policy",
+        Record(
+            Member("policy_cap", Whole()),
+            Member("reserve", Whole()),
+            Member("margin", Number()),
+            Member("low_water", Number()),
+            Member("history_floor", Whole()),
+            Member("caps", MapOf(Whole()), note="Tokens by budget class."),
+            spec=PolicySpec,
+        ),
+        note="Figures of the budget policy that this session overrides.",
+    ),
+    Member("environment", MapOf(Text())),
+    spec=OpenSession,
+)
+
+SESSION_OPENED = Component("SessionOpened", record({"id": UUID_TEXT, "plan": PLAN.ref}), (PLAN,))
+SESSION = Component(
+    "Session",
+    record(
+        {
+            "id": UUID_TEXT,
+            "title": TEXT,
+            "engine": TEXT,
+            "provider": TEXT,
+            "model": TEXT,
+            "agent": record({"name": TEXT, "version": TEXT}),
+            "principal": TEXT,
+            "occasion": TEXT,
+            "parent_run": nullable(UUID_TEXT),
+            "state": {"type": "string", "enum": ["open", "ended"]},
+            "import": nullable(record({"sha256": SHA256, "format": TEXT})),
+            "epoch": WHOLE,
+            "last_sequence": WHOLE,
+            "last_hash": TEXT,
+            "items": WHOLE,
+            "units": WHOLE,
+            "runs": WHOLE,
+            "requests": WHOLE,
+            "tokens": WHOLE,
+            "peak_tokens": WHOLE,
+            "pressure_count": WHOLE,
+            "created_at": TIME,
+            "active_at": TIME,
+            "open_run": nullable(record({"id": UUID_TEXT, "number": WHOLE, "state": TEXT})),
+        }
+    ),
+)
+SESSION_LINE = Component(
+    "SessionLine",
+    record(
+        {
+            "id": UUID_TEXT,
+            "title": TEXT,
+            "engine": TEXT,
+            "provider": TEXT,
+            "model": TEXT,
+            "agent": TEXT,
+            "occasion": TEXT,
+            "state": TEXT,
+            "import_format": TEXT,
+            "epoch": WHOLE,
+            "items": WHOLE,
+            "runs": WHOLE,
+            "requests": WHOLE,
+            "tokens": WHOLE,
+            "peak_tokens": WHOLE,
+            "pressure_count": WHOLE,
+            "active_at": TIME,
+        }
+    ),
+)
+
+
+class OpenSessionWrite(Write[OpenSession]):
+    """`POST sessions`."""
+
+    def parse(self, body: Node) -> OpenSession:
+        """The session's specification."""
+        return build(OpenSession, OPEN_SESSION.read(body, ""))
+
+    def perform(self, actor: Actor, spec: OpenSession, ids: Mapping[str, Any]) -> Done:
+        """Resolve, pin and open."""
+        opened = open_session(actor=actor, spec=spec)
+        resource = {"session": str(opened.id), "epoch": opened.plan.epoch}
+        return Done(resource, _opened_json(str(opened.id), opened.plan), 201)
+
+    def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
+        """The session with the plan it was opened with."""
+        plan = plan_view(actor.tenant_id, resource["session"], resource["epoch"])
+        return _opened_json(resource["session"], plan)
+
+
+class SessionsView(WriteView):
+    """The sessions of a tenant."""
+
+    scopes: ClassVar[Scopes] = {"GET": READ, "POST": RUNTIME}
+    write = OpenSessionWrite()
+    parameters: ClassVar[Parameters] = {
+        "q": pagination.word("Words that occur in title, agent, model or principal."),
+        "engine": pagination.word("Only this engine.", "suffix", "working_set", "boundary"),
+        "model": pagination.word("Only this model."),
+        "agent": pagination.word("Agents whose name contains this."),
+        "format": pagination.word("An import format, `live`, or `any` for imported ones."),
+        "state": pagination.word("Only this state.", "open", "ended"),
+        "limit": pagination.limit(),
+        "cursor": pagination.cursor(datetime, UUID),
+    }
+    operations: ClassVar[Operations] = {
+        "GET": Operation(
+            id="list_sessions",
+            summary="List sessions, the most recently active first",
+            tag="sessions",
+            answer=page_of("SessionPage", SESSION_LINE),
+            answer_note="One page.",
+            parameters=parameters,
+            problems=("invalid_parameter", "invalid_cursor"),
+        ),
+        "POST": Operation(
+            id="open_session",
+            summary="Open a session and pin its plan",
+            tag="sessions",
+            answer=SESSION_OPENED,
+            answer_note="The session and its plan.",
+            status=201,
+            body=OPEN_SESSION,
+            problems=(
+                "plan_overflow",
+                "agent_changed",
+                "unknown_engine",
+                "unknown_model",
+                "invalid_content",
+            ),
+        ),
+    }
+
+    def get(self, request: Request) -> HttpResponse:
+        """One page of sessions."""
+        page = session_page(self.actor().tenant_id, self.query())
+        return json_response(page.as_json())
+
+
+class SessionView(ReadView):
+    """One session."""
+
+    operations: ClassVar[Operations] = {
+        "GET": Operation(
+            id="get_session",
+            summary="Look at a session: heads, sums, the open run",
+            tag="sessions",
+            answer=SESSION,
+            answer_note="The session.",
+        )
+    }
+
+    def get(self, request: Request, session: UUID) -> HttpResponse:
+        """The session's facts."""
+        self.query()
+        return json_response(to_json(session_facts(self.actor().tenant_id, session)))
+
+
+def _opened_json(session_id: str, plan: PlanView) -> bytes:
+    return to_json({"id": session_id, "plan": plan})

@@ -1,0 +1,1 @@
+"""A context engine: what a model sees at each step of an agent, and why."""

@@ -1,0 +1,1 @@
+"""Who may use how many tokens, and who gives them up first."""

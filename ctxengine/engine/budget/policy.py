@@ -1,0 +1,70 @@
+"""The versioned budget policy: every cap and ratio in force for a plan (design 6, 7.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctxengine.engine.budget.classes import CLASS_RULES, BudgetClass
+
+
+class ClassCap(BaseModel):
+    """Caps of one class; None means no absolute cap."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tokens: int | None
+    items: int | None
+
+
+def _default_caps() -> dict[str, ClassCap]:
+    return {
+        rule.budget_class.value: ClassCap(tokens=rule.cap_tokens, items=rule.cap_items)
+        for rule in CLASS_RULES
+    }
+
+
+class BudgetPolicy(BaseModel):
+    """All figures that decide a budget. A change of any of them is a new version and a new epoch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = "default"
+    version: str = "1"
+    policy_cap: int | None = None
+    """Upper bound on total tokens, whatever the window."""
+    reserve: int | None = None
+    """Output reserve (tokens); None: min(8,192, the model's maximum output)."""
+    margin: float = 0.05
+    """Safety margin on top of the estimator's own rounding up."""
+    low_water: float = 0.25
+    """Share of history's room that one yield pass leaves; 1.0 yields no more than necessary."""
+    history_floor: int = 8_000
+    """A yield pass never goes below this many tokens of history (tokens)."""
+    tool_results_share: float = 0.25
+    """Share of the body that tool results may hold when something must yield."""
+    recall_floor: int = 500
+    """Tokens recall keeps when it is trimmed."""
+    enforce_caps: bool = True
+    """False only for imported plans: excess is a warning, not a refusal (design 7.17)."""
+    caps: dict[str, ClassCap] = Field(default_factory=_default_caps)
+
+    def cap(self, budget_class: BudgetClass) -> ClassCap:
+        """The caps of one class."""
+        return self.caps[budget_class.value]
+
+    @property
+    def label(self) -> str:
+        """`name@version`, as events and requests record it."""
+        return f"{self.name}@{self.version}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for storage; reading it back gives an equal policy."""
+        return self.model_dump(mode="json")
+
+
+DEFAULT_POLICY = BudgetPolicy()
+
+IMPORTED_POLICY = BudgetPolicy(name="imported", enforce_caps=False)
+"""Prefix caps as the file has them, excess listed as warnings (design 7.17)."""

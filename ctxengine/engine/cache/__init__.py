@@ -1,0 +1,1 @@
+"""What a provider can serve from its prompt cache: markers asked for, reads predicted, shortfalls explained."""

@@ -1,0 +1,1 @@
+"""Reading what arrived: decoders from a body's raw text to items."""

@@ -1,0 +1,105 @@
+"""Finding the model's words inside a provider's whole response body.
+
+The API is recognised by its shape. What is not a finished response (an error object, one chunk of a
+stream) is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ctxengine.engine.content.errors import ContentError
+from ctxengine.engine.content.fields import field, optional_text, parsed
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.lexeme import Node, NodeKind
+
+_WHAT = "response"
+_SHAPES = (
+    "an Anthropic message, an OpenAI chat completion, an OpenAI response, or content blocks with a "
+    "stop_reason"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseContent:
+    """What a response body holds; `body` is the exact text of its content."""
+
+    format: ContentFormat
+    body: str
+    stop_reason: str | None
+    """The provider's own word: `stop_reason`, `finish_reason`, or a Responses status or its reason
+    when incomplete.
+    """
+    usage_raw: str | None
+    """Raw JSON text of the usage object."""
+    model: str | None
+    response_id: str | None
+
+
+def from_response(raw: str) -> ResponseContent:
+    """Recognise a response body and take its content out.
+
+    Raises:
+        ContentError: the text is not JSON, or not a finished response of a known shape.
+    """
+    root = parsed(raw, _WHAT)
+    if root.kind is not NodeKind.OBJECT:
+        raise ContentError(f"{_WHAT}: an object is required, found {root.kind}.")
+    if field(root, "choices") is not None:
+        return _chat(root)
+    if field(root, "output") is not None:
+        return _responses(root)
+    content = field(root, "content")
+    if content is not None:
+        own = optional_text(root, "type", _WHAT) == "message"
+        return _content(
+            root,
+            ContentFormat.ANTHROPIC if own else ContentFormat.BLOCKS,
+            content.raw,
+            optional_text(root, "stop_reason", _WHAT),
+        )
+    if field(root, "error") is not None:
+        raise ContentError(
+            f"{_WHAT}: this is a provider error; report it as `error` with its status."
+        )
+    raise ContentError(f"{_WHAT}: none of the known shapes; send {_SHAPES}.")
+
+
+def _content(
+    root: Node, format: ContentFormat, body: str, stop_reason: str | None
+) -> ResponseContent:
+    usage = field(root, "usage")
+    return ResponseContent(
+        format=format,
+        body=body,
+        stop_reason=stop_reason,
+        usage_raw=None if usage is None else usage.raw,
+        model=optional_text(root, "model", _WHAT),
+        response_id=optional_text(root, "id", _WHAT),
+    )
+
+
+def _chat(root: Node) -> ResponseContent:
+    choices = field(root, "choices")
+    first = None if choices is None else next(iter(choices), None)
+    message = None if first is None else field(first, "message")
+    if first is None or message is None:
+        raise ContentError(
+            f"{_WHAT}.choices[0].message: missing; join the chunks of a stream first."
+        )
+    reason = optional_text(first, "finish_reason", _WHAT)
+    return _content(root, ContentFormat.OPENAI_CHAT, message.raw, reason)
+
+
+def _responses(root: Node) -> ResponseContent:
+    output = field(root, "output")
+    if output is None or output.kind is not NodeKind.ARRAY:
+        raise ContentError(f"{_WHAT}.output: an array of items is required.")
+    details = field(root, "incomplete_details")
+    reason = None if details is None else optional_text(details, "reason", _WHAT)
+    return _content(
+        root,
+        ContentFormat.OPENAI_RESPONSES,
+        output.raw,
+        reason or optional_text(root, "status", _WHAT),
+    )

@@ -1,0 +1,189 @@
+"""What append derives once from a message: items with their counts, digests and ids (design 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ctxengine.engine.canonical import canonical_bytes, sha256_hex
+from ctxengine.engine.events import ItemFacts
+from ctxengine.engine.ids import EventSeq, ItemId
+from ctxengine.engine.items import (
+    DecodedItem,
+    FilePart,
+    ForeignPart,
+    ImagePart,
+    Item,
+    ItemKind,
+    Part,
+    TextPart,
+)
+from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.render import pointer_text
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.wire.names import wire_call_id
+
+PREVIEW_CHARS = 200
+ENVELOPE_TOKENS = 40
+"""Upper bound for the two delimiter lines of one envelope, attributes included (tokens)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """What items are derived with."""
+
+    counter: TokenCounter
+    foreign_as_pointer: bool = False
+
+
+def facts_of(
+    decoded: Sequence[DecodedItem],
+    *,
+    sequence: EventSeq,
+    trust: Trust,
+    source: str,
+    derivation: Derivation,
+    taken: Collection[str],
+    answered: str = "",
+    name: str = "",
+    is_error: bool = False,
+) -> tuple[ItemFacts, ...]:
+    """Facts of one event's items.
+
+    Args:
+        taken: wire call ids that calls of this session already use.
+        answered: for a result, the wire call id of its call.
+        name: for a result, the tool's ledger name.
+    """
+    facts = []
+    used: set[str] = set(taken)
+    for item in decoded:
+        wire_id = answered
+        if item.kind is ItemKind.TOOL_CALL:
+            wire_id = wire_call_id(
+                item.call_id or "", sequence, item.ordinal, used
+            )
+            used.add(wire_id)
+        facts.append(_facts(item, sequence, trust, source, derivation, wire_id, name, is_error))
+    return tuple(facts)
+
+
+def _facts(
+    item: DecodedItem,
+    sequence: EventSeq,
+    trust: Trust,
+    source: str,
+    derivation: Derivation,
+    wire_id: str,
+    name: str,
+    is_error: bool,
+) -> ItemFacts:
+    tokens = _tokens(item, trust, derivation)
+    shape = Item(
+        id=ItemId(sequence, item.ordinal),
+        kind=item.kind,
+        trust=trust,
+        run=None,
+        parts=(),
+        tokens=tokens,
+        digest="",
+        bytes_len=_bytes_len(item),
+    )
+    pointer = tokens
+    if item.kind is ItemKind.TOOL_RESULT:
+        pointer = min(tokens, derivation.counter.parts((TextPart(pointer_text(shape)),)))
+    return ItemFacts(
+        ordinal=item.ordinal,
+        kind=item.kind,
+        tokens=tokens,
+        pointer_tokens=pointer,
+        digest=item_digest(item),
+        bytes_len=shape.bytes_len,
+        chars_len=_chars_len(item),
+        name=model_view(item.name or name),
+        call_id=model_view(item.call_id or ""),
+        wire_call_id=wire_id,
+        source=source,
+        is_error=item.is_error or is_error,
+        preview=preview(item),
+    )
+
+
+def _tokens(item: DecodedItem, trust: Trust, derivation: Derivation) -> int:
+    if item.kind is ItemKind.TOOL_CALL:
+        return derivation.counter.call(item.name or "", item.arguments or "")
+    parts: Sequence[Part] = item.parts
+    if derivation.foreign_as_pointer:
+        parts = [
+            TextPart("[elided] provider block " + "0" * 100) if isinstance(part, ForeignPart) else part
+            for part in parts
+        ]
+    wrapped = item.kind in {ItemKind.TOOL_RESULT, ItemKind.SUMMARY} or (
+        item.kind is ItemKind.USER_MESSAGE and trust is not Trust.USER
+    )
+    return derivation.counter.parts(parts) + (ENVELOPE_TOKENS if wrapped else 0)
+
+
+def item_digest(item: DecodedItem) -> str:
+    """sha256 of an item's canonical form; content only, so that it is the same before and after storage."""
+    shape = [
+        item.kind.value,
+        item.call_id or "",
+        item.name or "",
+        item.arguments or "",
+        [_part_shape(part) for part in item.parts],
+    ]
+    return sha256_hex(canonical_bytes(_utf8_safe(shape)))
+
+
+def _part_shape(part: Part) -> list[str]:
+    match part:
+        case TextPart(text):
+            return ["text", text]
+        case ImagePart():
+            return ["image", part.media_type or "", part.url or "", part.base64 or ""]
+        case FilePart():
+            return ["file", part.media_type or "", part.url or "", part.base64 or "", part.name or ""]
+        case ForeignPart():
+            return ["foreign", part.kind, part.api, part.raw]
+
+
+def _utf8_safe(value: object) -> object:
+    """Lone surrogates as their escape, so that canonical JSON can carry them and stays injective enough to hash."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return {"surrogates": value.encode("utf-8", "surrogatepass").hex()}
+        return value
+    if isinstance(value, list):
+        return [_utf8_safe(entry) for entry in value]
+    return value
+
+
+def text_of_item(item: DecodedItem | Item) -> str:
+    """All text of an item, arguments included; what searches and previews read."""
+    texts = [part.text for part in item.parts if isinstance(part, TextPart)]
+    if item.arguments is not None:
+        texts.append(item.arguments)
+    return "\n".join(texts)
+
+
+def preview(item: DecodedItem) -> str:
+    """First characters of an item in model view, for lists."""
+    text = text_of_item(item)
+    if not text:
+        other = next((part for part in item.parts if not isinstance(part, TextPart)), None)
+        text = f"[{_part_shape(other)[0]}]" if other is not None else ""
+    return model_view(text[:PREVIEW_CHARS])
+
+
+def _bytes_len(item: DecodedItem) -> int:
+    if any(not isinstance(part, TextPart) for part in item.parts):
+        return sum(len(piece.encode("utf-8", "surrogatepass")) for part in item.parts for piece in _part_shape(part)[1:])
+    return len(text_of_item(item).encode("utf-8", "surrogatepass"))
+
+
+def _chars_len(item: DecodedItem) -> int:
+    return sum(len(part.text) for part in item.parts if isinstance(part, TextPart)) + len(item.arguments or "")

@@ -1,0 +1,1 @@
+"""How history is projected into a request: one module per engine behind one protocol."""

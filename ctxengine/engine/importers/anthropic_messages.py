@@ -1,0 +1,337 @@
+"""Anthropic Messages: message lists, request bodies, responses and their streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from ctxengine.engine.canonical import sha256_hex
+from ctxengine.engine.content.anthropic import OPAQUE_TYPES
+from ctxengine.engine.content.decode import Role
+from ctxengine.engine.importers.dialect import (
+    NO_FACTS,
+    Answer,
+    Facts,
+    Place,
+    Request,
+    Token,
+    Turn,
+    array_at,
+    gist,
+    joined,
+    object_at,
+    plain_text,
+    shape_or_none,
+    text_at,
+)
+from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.shapes import Shape, anthropic_shape
+from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
+from ctxengine.engine.importers.usage import anthropic_usage
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.trust.levels import Trust
+
+FORMAT = "anthropic_messages"
+_BODY = ContentFormat.ANTHROPIC
+_COMPACTION = "compaction"
+
+Voice = tuple[EntryType, Trust]
+Classify = Callable[[str], Voice]
+"""Whether a user-role text is a directive or something a harness put there, and how far it is believed."""
+
+USER_VOICE: Voice = (EntryType.USER, Trust.USER)
+MID_RUN_VOICE: Voice = (EntryType.INPUT, Trust.USER)
+"""A text that stands beside tool results: the user's, but no new directive (the run is open)."""
+
+
+class AnthropicMessages:
+    """The Messages API."""
+
+    format = FORMAT
+    provider = "anthropic"
+
+    def request(self, body: Node) -> Request:
+        """Read a request body, or any object with `messages`."""
+        system = body.get("system")
+        return Request(
+            turns=anthropic_turns(array_at(body, "messages")),
+            model=text_at(body, "model"),
+            instructions=plain_text(system.value()) if system is not None else "",
+            tools=[_tool(node) for node in array_at(body, "tools")],
+        )
+
+    def answer(self, body: Node) -> Answer | None:
+        """Read a Message object."""
+        content = body.get("content")
+        if content is None or text_at(body, "role") != "assistant":
+            return None
+        return Answer(
+            [content_turn("assistant", content)], message_facts(body), text_at(body, "id")
+        )
+
+    def stream(self, events: Iterable[str]) -> str | None:
+        """Join streamed events; pieces of tool input are joined as text."""
+        message: dict[str, Any] = {}
+        blocks: dict[int, dict[str, Any]] = {}
+        for event in events:
+            data = _event(event)
+            kind = data.get("type")
+            if kind == "message_start":
+                message = dict(data.get("message") or {})
+            elif kind == "content_block_start":
+                blocks[int(data.get("index") or 0)] = dict(data.get("content_block") or {})
+            elif kind == "content_block_delta":
+                block = blocks.setdefault(int(data.get("index") or 0), {})
+                _add_delta(block, data.get("delta") or {})
+            elif kind == "message_delta":
+                message.update(data.get("delta") or {})
+                message["usage"] = {**(message.get("usage") or {}), **(data.get("usage") or {})}
+        if not message:
+            return None
+        message.pop("content", None)
+        content = ",".join(_block_text(blocks[index]) for index in sorted(blocks))
+        return json.dumps(message)[:-1] + f',"content":[{content}]}}'
+
+    def tokens(self, turn: Turn) -> list[Token]:
+        """Texts, calls, results and other blocks of one message; reasoning says nothing."""
+        content = turn.value
+        if isinstance(content, str):
+            return [(turn.role, "text", gist(content))]
+        blocks = content if isinstance(content, list) else []
+        tokens = [
+            (turn.role, *_words(block))
+            for block in blocks
+            if isinstance(block, dict) and block.get("type") not in OPAQUE_TYPES
+        ]
+        return [token for token in tokens if token[1:] != ("text", "")]
+
+    def add(
+        self, draft: SessionDraft, turns: Sequence[Turn], place: Place, facts: Facts = NO_FACTS
+    ) -> None:
+        """Each message becomes one entry, or several where results or compaction blocks are in it."""
+        for index, turn in enumerate(turns):
+            add_anthropic_message(draft, turn, place(index), facts)
+
+
+def anthropic_turns(messages: Iterable[Node]) -> list[Turn]:
+    """Messages with their roles; one without content keeps its own node, to be reported."""
+    return [content_turn(text_at(m, "role") or "", m.get("content") or m) for m in messages]
+
+
+def content_turn(role: str, content: Node) -> Turn:
+    """A turn from the content of a message."""
+    return Turn(role, content, content.value())
+
+
+def message_facts(message: Node, *, at: str | None = None, extra: str = "") -> Facts:
+    """Model, usage and stop reason of a Message object."""
+    return Facts(
+        model=text_at(message, "model"),
+        usage=anthropic_usage(message.get("usage")),
+        stop_reason=text_at(message, "stop_reason"),
+        at=at,
+        extra=extra,
+    )
+
+
+def add_anthropic_message(
+    draft: SessionDraft,
+    turn: Turn,
+    where: str,
+    facts: Facts = NO_FACTS,
+    *,
+    classify: Classify | None = None,
+) -> None:
+    """Count one message and make its entries."""
+    if turn.role == "assistant":
+        _add_assistant(draft, turn, where, facts)
+    elif turn.role in ("user", "system"):
+        _add_user(draft, turn, where, facts, classify)
+    else:
+        draft.leave(
+            "unreadable_message", where, f"Role {turn.role!r} is unknown.", raw=turn.node.raw
+        )
+
+
+def _add_assistant(draft: SessionDraft, turn: Turn, where: str, facts: Facts) -> None:
+    content = turn.node
+    shape = _shape(content.raw, turn.value, assistant=True)
+    if shape is None:
+        _unreadable(draft, content, where)
+        return
+    if not _holds_compaction(content):
+        draft.found(shape.total)
+        entry = Entry(EntryType.ASSISTANT, _BODY, content.raw, Trust.MODEL, **facts._asdict())
+        draft.add(entry, shape, where)
+        return
+    for is_summary, nodes in groupby(content, lambda block: text_at(block, "type") == _COMPACTION):
+        body = joined(blocks := list(nodes))
+        part = _shape(body, [block.value() for block in blocks], assistant=True)
+        if part is None:
+            draft.leave("unreadable_message", where, "Content that cannot be read.", raw=body)
+            continue
+        draft.found(part.total)
+        if is_summary:
+            entry = Entry(EntryType.SUMMARY, _BODY, body, Trust.EXTERNAL_UNTRUSTED, at=facts.at)
+        else:
+            entry = Entry(EntryType.ASSISTANT, _BODY, body, Trust.MODEL, **facts._asdict())
+            facts = Facts(facts.model, None, facts.stop_reason, facts.at)
+        draft.add(entry, part, where)
+
+
+def _add_user(
+    draft: SessionDraft, turn: Turn, where: str, facts: Facts, classify: Classify | None
+) -> None:
+    content = turn.node
+    if content.kind is not NodeKind.ARRAY:
+        _add_user_part(draft, turn, content.raw, turn.value, where, facts, classify)
+        return
+    blocks = list(content)
+    kinds = [text_at(block, "type") for block in blocks]
+    if "tool_result" not in kinds:
+        _add_user_part(draft, turn, content.raw, turn.value, where, facts, classify)
+        return
+    for is_result, nodes in groupby(blocks, lambda block: text_at(block, "type") == "tool_result"):
+        if not is_result:
+            group = list(nodes)
+            values = [block.value() for block in group]
+            _add_user_part(
+                draft, turn, joined(group), values, where, facts, lambda _: MID_RUN_VOICE
+            )
+            continue
+        for block in nodes:
+            _add_result(draft, block, where, facts)
+            facts = facts._replace(extra="")
+
+
+def _add_user_part(
+    draft: SessionDraft,
+    turn: Turn,
+    body: str,
+    value: Any,
+    where: str,
+    facts: Facts,
+    classify: Classify | None,
+) -> None:
+    shape = _shape(body, value, assistant=False)
+    if shape is None:
+        draft.leave("unreadable_message", where, "Content that cannot be read.", raw=body)
+        return
+    draft.found(shape.total)
+    kind, trust = USER_VOICE
+    if turn.role == "system":
+        kind, trust = EntryType.INPUT, Trust.EXTERNAL_UNTRUSTED
+        draft.note(
+            RepairAction.WARNED,
+            "late_system_message",
+            where,
+            "A system message inside the conversation; kept as untrusted input, not as instructions.",
+        )
+    elif classify is not None:
+        kind, trust = classify(plain_text(value))
+    entry = Entry(kind, _BODY, body, trust, at=facts.at, extra=facts.extra)
+    draft.add(entry, shape, where)
+
+
+def _add_result(draft: SessionDraft, block: Node, where: str, facts: Facts) -> None:
+    body = joined([block])
+    value = block.value()
+    shape = _shape(body, [value], assistant=False)
+    if shape is None:
+        draft.leave("unreadable_message", where, "A result that cannot be read.", raw=block.raw)
+        return
+    draft.found(shape.total)
+    entry = Entry(
+        EntryType.RESULT,
+        _BODY,
+        body,
+        Trust.EXTERNAL_UNTRUSTED,
+        at=facts.at,
+        call_id=shape.result_id,
+        is_error=value.get("is_error") is True,
+        extra=facts.extra,
+    )
+    empty = not value.get("content")
+    draft.add(entry, Shape(1, empty=int(empty), result_id=shape.result_id), where)
+
+
+def _shape(body: str, value: Any, *, assistant: bool) -> Shape | None:
+    role: Role = "assistant" if assistant else "user"
+    return shape_or_none(_BODY, body, anthropic_shape(value), role=role)
+
+
+def _unreadable(draft: SessionDraft, content: Node, where: str) -> None:
+    draft.leave("unreadable_message", where, "Content that cannot be read.", raw=content.raw)
+
+
+def _holds_compaction(content: Node) -> bool:
+    return _COMPACTION in content.raw and any(
+        text_at(block, "type") == _COMPACTION for block in content
+    )
+
+
+def _tool(node: Node) -> ForeignTool:
+    schema = object_at(node, "input_schema")
+    return ForeignTool(
+        name=text_at(node, "name") or text_at(node, "type") or "unnamed",
+        description=text_at(node, "description") or "",
+        input_schema=schema.raw if schema is not None else '{"type":"object"}',
+    )
+
+
+def _words(block: dict[str, Any]) -> Token:
+    kind = str(block.get("type"))
+    if kind == "text":
+        return ("text", gist(str(block.get("text"))))
+    if kind == "tool_use":
+        return ("call", str(block.get("id")), str(block.get("name")))
+    if kind == "tool_result":
+        return ("result", str(block.get("tool_use_id")), gist(plain_text(block.get("content"))))
+    name = block.get("id") or block.get("tool_use_id")
+    if isinstance(name, str):
+        return (kind, name)
+    kept = {key: value for key, value in block.items() if key != "cache_control"}
+    return (kind, sha256_hex(json.dumps(kept, sort_keys=True).encode()))
+
+
+def _event(text: str) -> dict[str, Any]:
+    try:
+        node = parse(text)
+    except LexemeError:
+        return {}
+    return node.value() if node.kind is NodeKind.OBJECT else {}
+
+
+_APPENDED = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "compaction_delta": "content",
+}
+
+
+def _add_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
+    kind = delta.get("type")
+    if kind == "input_json_delta":
+        block["\0input"] = block.get("\0input", "") + str(delta.get("partial_json") or "")
+    elif kind == "citations_delta":
+        block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+    elif kind in _APPENDED:
+        key = _APPENDED[kind]
+        block[key] = (block.get(key) or "") + str(delta.get(key) or "")
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    """JSON text of a block; input that was streamed stands in it as it came, as a string if it is not JSON."""
+    pieces = block.pop("\0input", "")
+    if not pieces:
+        return json.dumps(block)
+    block.pop("input", None)
+    try:
+        written = parse(pieces).raw
+    except LexemeError:
+        written = json.dumps(pieces)
+    return json.dumps(block)[:-1] + f',"input":{written}}}'

@@ -1,0 +1,145 @@
+"""Files that hold bodies of one API: message lists, request bodies, responses, and lists or lines of any of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ctxengine.engine.importers.anthropic_messages import (
+    add_anthropic_message,
+    anthropic_turns,
+)
+from ctxengine.engine.importers.dialect import Dialect, object_at, text_at
+from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.exchanges import (
+    DIALECTS,
+    WHOLE_FILE,
+    Exchange,
+    exchange_of,
+    exchanges_of,
+    read_exchanges,
+)
+from ctxengine.engine.importers.openai_chat import chat_turns
+from ctxengine.engine.importers.openai_responses import item_turns
+from ctxengine.engine.importers.transcript import ForeignSession, Repair, RepairAction, Transcript
+from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+
+_WHOLE = ("messages", "input", "choices", "output", "request", "traj", "exchanges")
+"""Members that tell a body, a response, a pair or an episode from a single message."""
+
+
+class Record(NamedTuple):
+    """One value of a file and its place."""
+
+    where: str
+    node: Node
+
+
+def read_document(root: Node, format_name: str) -> Transcript:
+    """Read a JSON document of one of the three APIs."""
+    if root.get("exchanges") is not None:
+        return read_exchanges(exchanges_of(root))
+    if root.kind is NodeKind.ARRAY:
+        return _read_records(
+            [Record(f"message {n}", node) for n, node in enumerate(root, 1)], format_name
+        )
+    return _read_records([Record(WHOLE_FILE, root)], format_name)
+
+
+def read_lines(lines: Iterable[str], format_name: str) -> Transcript:
+    """Read JSON lines of one of the three APIs."""
+    records: list[Record] = []
+    repairs: list[Repair] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            records.append(Record(f"line {number}", parse(line.strip())))
+        except LexemeError as error:
+            repairs.append(broken_line(number, line, str(error)))
+    transcript = _read_records(records, format_name)
+    transcript.repairs.extend(repairs)
+    transcript.items_in += len(repairs)
+    return transcript
+
+
+def broken_line(number: int, line: str, why: str) -> Repair:
+    """Report of a line that is not JSON (the last one of a killed process, as a rule)."""
+    return Repair(
+        RepairAction.SET_ASIDE, "broken_line", f"line {number}", why, items=1, raw=line.strip()
+    )
+
+
+def is_whole(node: Node) -> bool:
+    """Whether a value is a body, response, pair or episode rather than one message or item."""
+    return any(node.get(key) is not None for key in _WHOLE) and text_at(node, "type") is None
+
+
+def _read_records(records: list[Record], format_name: str) -> Transcript:
+    dialect = DIALECTS[format_name]
+    if not any(is_whole(record.node) for record in records):
+        return Transcript(format_name, [_one_conversation(records, dialect)])
+    if any(record.node.get("traj") is not None for record in records):
+        episodes = [_episode(number, record) for number, record in enumerate(records, 1)]
+        return Transcript(format_name, episodes)
+    return read_exchanges(_exchange(record, dialect) for record in records)
+
+
+def _one_conversation(records: list[Record], dialect: Dialect) -> ForeignSession:
+    """Neighbouring messages (or items) are one conversation."""
+    draft = SessionDraft("conversation-1", dialect.provider)
+    nodes = [record.node for record in records]
+    if dialect.format == "openai_responses":
+        turns = item_turns(nodes)
+    elif dialect.format == "openai_chat":
+        turns = chat_turns(nodes)
+    else:
+        _add_anthropic_records(draft, records, dialect)
+        return draft.finish()
+    dialect.add(draft, turns, lambda n: records[n].where)
+    return draft.finish()
+
+
+def _add_anthropic_records(draft: SessionDraft, records: list[Record], dialect: Dialect) -> None:
+    """Messages of a list, each with its own facts where it is a whole response."""
+    for record in records:
+        answer = dialect.answer(record.node)
+        where = record.where
+        if answer is not None:
+            add_anthropic_message(draft, answer.turns[0], where, answer.facts)
+        else:
+            add_anthropic_message(draft, anthropic_turns([record.node])[0], where)
+
+
+def _episode(number: int, record: Record) -> ForeignSession:
+    """One benchmark episode: its messages under `traj`, the rest is about it."""
+    node = record.node
+    draft = SessionDraft(f"episode-{number}", "openai")
+    task, trial = node.get("task_id"), node.get("trial")
+    if task is not None:
+        draft.title = f"task {task.raw}" + (f", trial {trial.raw}" if trial is not None else "")
+    turns = chat_turns(node.get("traj") or ())
+    DIALECTS["openai_chat"].add(draft, turns, lambda n: f"episode {number} message {n + 1}")
+    about = ", ".join(key for key, _ in node.items() if key != "traj")
+    if about:
+        draft.tally("episode_facts", f"episode {number}", f"Facts about the episode: {about}.")
+    return draft.finish()
+
+
+def _exchange(record: Record, dialect: Dialect) -> Exchange:
+    """A pair as it is; a lone request without response; a lone response with an empty request."""
+    node = record.node
+    if node.get("request") is not None:
+        return exchange_of(node, record.where)
+    if node.get("messages") is None and node.get("input") is None:
+        empty = '{"input":[]}' if dialect.format == "openai_responses" else '{"messages":[]}'
+        return Exchange(record.where, parse(empty), node, _URI[dialect.format])
+    return Exchange(record.where, node, object_at(node, "response"), _URI[dialect.format])
+
+
+_URI = {
+    "openai_chat": "/chat/completions",
+    "anthropic_messages": "/v1/messages",
+    "openai_responses": "/responses",
+}
+"""Addresses that tell the exchange reader which API a lone body speaks."""

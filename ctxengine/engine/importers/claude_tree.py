@@ -1,0 +1,171 @@
+"""The tree of a Claude Code session: its conversation, its side chains and its abandoned branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.lexeme import Node, NodeKind
+
+
+@dataclass(slots=True, frozen=True)
+class Record:
+    """One line that belongs to the conversation or to a branch of it."""
+
+    line: int
+    node: Node
+    kind: str
+    uuid: str | None
+    parent: str | None
+    side: bool
+    message_id: str | None
+
+    @property
+    def where(self) -> str:
+        """Place in the file."""
+        return f"line {self.line}"
+
+    @property
+    def blocks(self) -> list[Node]:
+        """Content blocks of the message; none when the content is a text."""
+        message = object_at(self.node, "message")
+        return [] if message is None else array_at(message, "content")
+
+
+@dataclass(slots=True)
+class Branch:
+    """Records that hang on the conversation without being part of it."""
+
+    kind: str
+    """`sidechain` or `fork`."""
+    records: list[Record]
+    parent: Record | None
+    """The record it hangs on, where the file says so."""
+
+
+@dataclass(slots=True)
+class Arrangement:
+    """A file's records, sorted out."""
+
+    main: list[Record]
+    branches: list[Branch] = field(default_factory=list)
+
+
+def record_of(line: int, node: Node) -> Record:
+    """Read what places a line in the tree."""
+    message = object_at(node, "message")
+    side = node.get("isSidechain")
+    kind = text_at(node, "type") or ""
+    return Record(
+        line=line,
+        node=node,
+        kind=kind,
+        uuid=text_at(node, "uuid"),
+        parent=text_at(node, "parentUuid"),
+        side=side is not None and side.kind is NodeKind.TRUE,
+        message_id=text_at(message, "id") if kind == "assistant" else None,
+    )
+
+
+def arrange(records: list[Record]) -> Arrangement:
+    """The newest leaf of every tree is the conversation; a file of nothing but a side chain is that conversation."""
+    if records and all(record.side for record in records):
+        return Arrangement(records)
+    forest = _Forest(records)
+    main = forest.main_lines()
+    rest = [record for record in records if record.line not in main]
+    branches: dict[int, Branch] = {}
+    for record in rest:
+        top = forest.top_of(record, main)
+        kind = "sidechain" if record.side else "fork"
+        branch = branches.get(top.line)
+        if branch is None:
+            parent = forest.by_uuid.get(top.parent) if top.parent else None
+            branch = branches[top.line] = Branch(kind, [], parent)
+        branch.records.append(record)
+    kept: list[Branch] = []
+    for branch in branches.values():
+        if any(record.kind in ("user", "assistant") for record in branch.records):
+            kept.append(branch)
+        else:
+            main.update(record.line for record in branch.records)
+    return Arrangement([record for record in records if record.line in main], kept)
+
+
+class _Forest:
+    """Records by uuid, with their parents."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.records = list(records)
+        self.by_uuid: dict[str, Record] = {}
+        for record in self.records:
+            if record.uuid is not None:
+                self.by_uuid.setdefault(record.uuid, record)
+
+    def parent(self, record: Record) -> Record | None:
+        """The record above, inside the same chain (a side chain ends where the conversation begins)."""
+        above = self.by_uuid.get(record.parent) if record.parent else None
+        return above if above is not None and above.side == record.side else None
+
+    @cached_property
+    def _roots(self) -> dict[int, int]:
+        """Line of the root of every record's tree; broken chains and circles are roots of their own."""
+        roots: dict[int, int] = {}
+        for record in self.records:
+            path: list[int] = []
+            seen: set[int] = set()
+            at: Record | None = record
+            while at is not None and at.line not in roots and at.line not in seen:
+                seen.add(at.line)
+                path.append(at.line)
+                at = self.parent(at)
+            root = path[-1] if at is None or at.line in seen else roots[at.line]
+            roots.update(dict.fromkeys(path, root))
+        return roots
+
+    def main_lines(self) -> set[int]:
+        """Lines of the conversation: for each tree the way from its newest record up, and what belongs to it."""
+        newest: dict[int, Record] = {}
+        for record in self.records:
+            if not record.side:
+                newest[self._roots[record.line]] = record
+        main: set[int] = set()
+        for leaf in newest.values():
+            at: Record | None = leaf
+            while at is not None and at.line not in main:
+                main.add(at.line)
+                at = self.parent(at)
+        self._attach(main)
+        return main
+
+    def _attach(self, main: set[int]) -> None:
+        """Parallel calls fork the tree without leaving the conversation: same message, or the result of its call."""
+        uuids = {r.uuid for r in self.records if r.line in main and r.uuid}
+        messages = {r.message_id for r in self.records if r.line in main and r.message_id}
+        calls = {call for r in self.records if r.line in main for call in _ids(r, "tool_use", "id")}
+        for record in self.records:
+            if record.line in main or record.side:
+                continue
+            answers = _ids(record, "tool_result", "tool_use_id")
+            if record.uuid in uuids or record.message_id in messages or answers & calls:
+                main.add(record.line)
+                calls |= _ids(record, "tool_use", "id")
+
+    def top_of(self, record: Record, main: set[int]) -> Record:
+        """The first record of the branch that this one belongs to."""
+        seen: set[int] = set()
+        while (above := self.parent(record)) is not None:
+            if above.line in main or above.line in seen:
+                break
+            seen.add(above.line)
+            record = above
+        return record
+
+
+def _ids(record: Record, kind: str, key: str) -> set[str]:
+    if record.kind not in ("user", "assistant"):
+        return set()
+    named = (text_at(b, key) for b in record.blocks if text_at(b, "type") == kind)
+    return {name for name in named if name}

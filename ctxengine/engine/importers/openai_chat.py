@@ -1,0 +1,220 @@
+"""OpenAI Chat Completions: message lists, request bodies, responses and their streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ctxengine.engine.importers.dialect import (
+    NO_FACTS,
+    Answer,
+    Facts,
+    Place,
+    Request,
+    Token,
+    Turn,
+    array_at,
+    gist,
+    object_at,
+    plain_text,
+    shape_or_none,
+    take_instructions,
+    text_at,
+)
+from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.shapes import Shape, chat_shape
+from ctxengine.engine.importers.texts import time_of_epoch
+from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
+from ctxengine.engine.importers.usage import openai_usage
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.trust.levels import Trust
+
+FORMAT = "openai_chat"
+_BODY = ContentFormat.OPENAI_CHAT
+_SYSTEM = ("system", "developer")
+_RESULTS = ("tool", "function")
+
+
+class OpenAIChat:
+    """The Chat Completions API."""
+
+    format = FORMAT
+    provider = "openai"
+
+    def request(self, body: Node) -> Request:
+        """Read a request body, or any object with `messages`."""
+        return Request(
+            turns=chat_turns(array_at(body, "messages")),
+            model=text_at(body, "model"),
+            tools=[
+                *map(_tool, array_at(body, "tools")),
+                *map(_legacy, array_at(body, "functions")),
+            ],
+        )
+
+    def answer(self, body: Node) -> Answer | None:
+        """Read a completion; the first choice is the answer."""
+        choices = array_at(body, "choices")
+        message = object_at(choices[0], "message") if choices else None
+        if message is None:
+            return None
+        created = body.get("created")
+        facts = Facts(
+            model=text_at(body, "model"),
+            usage=openai_usage(body.get("usage")),
+            stop_reason=text_at(choices[0], "finish_reason"),
+            at=time_of_epoch(created.value()) if created is not None else None,
+        )
+        return Answer(chat_turns([message]), facts, text_at(body, "id"), len(choices) - 1)
+
+    def stream(self, events: Iterable[str]) -> str | None:
+        """Join streamed chunks; argument pieces are joined as text, whatever they are."""
+        head: dict[str, Any] = {}
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        calls: dict[int, dict[str, Any]] = {}
+        for event in events:
+            chunk = _chunk(event)
+            if chunk is None:
+                continue
+            head.update({k: chunk[k] for k in ("id", "created", "model") if k in chunk})
+            if chunk.get("usage"):
+                head["usage"] = chunk["usage"]
+            for choice in chunk["choices"][:1]:
+                head["finish_reason"] = choice.get("finish_reason") or head.get("finish_reason")
+                _add_delta(message, calls, choice.get("delta") or {})
+        if not head:
+            return None
+        if calls:
+            message["tool_calls"] = [calls[index] for index in sorted(calls)]
+        choice = {"index": 0, "finish_reason": head.pop("finish_reason", None), "message": message}
+        return json.dumps({**head, "choices": [choice]})
+
+    def tokens(self, turn: Turn) -> list[Token]:
+        """Texts, calls and results of one message."""
+        message = turn.value
+        text = gist(plain_text(message.get("content")) or str(message.get("refusal") or ""))
+        if turn.role in _RESULTS:
+            return [("user", "result", str(message.get("tool_call_id")), text)]
+        if turn.role != "assistant":
+            return [(turn.role, "text", text)]
+        tokens: list[Token] = [("assistant", "text", text)] if text else []
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                words = (str(call.get("id")), str(function.get("name")))
+                tokens.append(("assistant", "call", *words))
+        return tokens
+
+    def add(
+        self, draft: SessionDraft, turns: Sequence[Turn], place: Place, facts: Facts = NO_FACTS
+    ) -> None:
+        """Each message is one entry."""
+        for index, turn in enumerate(turns):
+            add_chat_message(draft, turn, place(index), facts)
+
+
+def chat_turns(messages: Iterable[Node]) -> list[Turn]:
+    """Messages with their roles."""
+    return [_turn(message) for message in messages]
+
+
+def add_chat_message(draft: SessionDraft, turn: Turn, where: str, facts: Facts = NO_FACTS) -> None:
+    """Count one message and make it an entry."""
+    raw = turn.node.raw
+    value = turn.value
+    role = turn.role
+    known = isinstance(value, dict)
+    shape = shape_or_none(_BODY, raw, chat_shape(value), role="user") if known else None
+    if shape is None:
+        draft.leave("unreadable_message", where, "Not a chat message that can be read.", raw=raw)
+        return
+    draft.found(shape.total)
+    if role == "assistant":
+        entry = Entry(EntryType.ASSISTANT, _BODY, raw, Trust.MODEL, **facts._asdict())
+    elif role in _RESULTS:
+        entry = Entry(
+            EntryType.RESULT,
+            _BODY,
+            raw,
+            Trust.EXTERNAL_UNTRUSTED,
+            at=facts.at,
+            call_id=_text(value.get("tool_call_id")),
+            name=_text(value.get("name")),
+            extra=facts.extra,
+        )
+    elif role in _SYSTEM:
+        _add_system(draft, turn, value, shape, where)
+        return
+    else:
+        entry = Entry(EntryType.USER, _BODY, raw, Trust.USER, at=facts.at, extra=facts.extra)
+    draft.add(entry, shape, where)
+
+
+def _add_system(
+    draft: SessionDraft, turn: Turn, value: dict[str, Any], shape: Shape, where: str
+) -> None:
+    if not draft.size:
+        take_instructions(draft, plain_text(value.get("content")), shape, where)
+        return
+    draft.note(
+        RepairAction.WARNED,
+        "late_system_message",
+        where,
+        "A system message inside the conversation; kept as untrusted input, not as instructions.",
+    )
+    entry = Entry(EntryType.INPUT, _BODY, turn.node.raw, Trust.EXTERNAL_UNTRUSTED)
+    draft.add(entry, shape, where)
+
+
+def _turn(message: Node) -> Turn:
+    value = message.value()
+    role = value.get("role") if isinstance(value, dict) else None
+    return Turn(role if isinstance(role, str) else "", message, value)
+
+
+def _tool(node: Node) -> ForeignTool:
+    return _legacy(object_at(node, "function") or object_at(node, "custom") or node)
+
+
+def _legacy(node: Node) -> ForeignTool:
+    schema = object_at(node, "parameters")
+    return ForeignTool(
+        name=text_at(node, "name") or text_at(node, "type") or "unnamed",
+        description=text_at(node, "description") or "",
+        input_schema=schema.raw if schema is not None else '{"type":"object"}',
+    )
+
+
+def _chunk(event: str) -> dict[str, Any] | None:
+    try:
+        node = parse(event)
+    except LexemeError:
+        return None
+    if node.kind is not NodeKind.OBJECT:
+        return None
+    chunk: dict[str, Any] = node.value()
+    return chunk if isinstance(chunk.get("choices"), list) else None
+
+
+def _add_delta(
+    message: dict[str, Any], calls: dict[int, dict[str, Any]], delta: dict[str, Any]
+) -> None:
+    for key in ("content", "refusal", "reasoning_content"):
+        piece = delta.get(key)
+        if isinstance(piece, str):
+            message[key] = (message.get(key) or "") + piece
+    for piece in delta.get("tool_calls") or ():
+        slot = calls.setdefault(
+            int(piece.get("index") or 0),
+            {"id": None, "type": "function", "function": {"name": "", "arguments": ""}},
+        )
+        slot["id"] = piece.get("id") or slot["id"]
+        function = piece.get("function") or {}
+        slot["function"]["name"] += function.get("name") or ""
+        slot["function"]["arguments"] += function.get("arguments") or ""
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

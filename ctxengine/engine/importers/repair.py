@@ -1,0 +1,266 @@
+"""Making pairs whole: every call gets its one result, right behind its step and in call order (field notes 2 and 29).
+
+Deterministic, linear and idempotent: repairing what came out of a repair changes nothing and reports nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ctxengine.engine.content.decode import Role
+from ctxengine.engine.importers.shapes import Call, Shape, decoded_shape
+from ctxengine.engine.importers.transcript import (
+    Entry,
+    EntryType,
+    ForeignSession,
+    Repair,
+    RepairAction,
+)
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.trust.levels import Trust
+
+INTERRUPTED_TEXT = "(interrupted: the transcript holds no result for this call)"
+NOT_EXECUTED_TEXT = (
+    "(not executed: the arguments of this call are not a JSON object, and the transcript holds no "
+    "result for it)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """An entry with what is known about it and where it stood."""
+
+    entry: Entry
+    shape: Shape
+    where: str
+
+
+class Repaired(NamedTuple):
+    """Entries in their final order, and what was done to get there."""
+
+    drafts: list[Drafted]
+    repairs: list[Repair]
+
+
+@dataclass(slots=True)
+class _Step:
+    """An assistant entry while its results are looked for."""
+
+    place: int
+    results: dict[int, int] = field(default_factory=dict)
+    """Ordinal of a call to the place of its result."""
+    repeated: set[int] = field(default_factory=set)
+    """Ordinals of calls whose id an earlier call already used."""
+
+
+class _OpenCalls:
+    """Unanswered calls by id; the nearest earlier step answers first, and inside it the calls in their order."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[tuple[_Step, list[Call]]]] = {}
+        self._known: set[str] = set()
+
+    def ask(self, step: _Step, calls: Iterable[Call]) -> None:
+        by_key: dict[str, list[Call]] = {}
+        for call in calls:
+            key = _key(call.call_id, call.name)
+            if key in self._known:
+                step.repeated.add(call.ordinal)
+            self._known.add(key)
+            by_key.setdefault(key, []).append(call)
+        for key, waiting in by_key.items():
+            self._open.setdefault(key, []).append((step, waiting[::-1]))
+
+    def answer(self, key: str) -> tuple[_Step, Call] | None:
+        stack = self._open.get(key)
+        if not stack:
+            return None
+        step, waiting = stack[-1]
+        call = waiting.pop()
+        if not waiting:
+            stack.pop()
+        return step, call
+
+    def knows(self, key: str) -> bool:
+        return key in self._known
+
+
+def repair(drafts: Sequence[Drafted]) -> Repaired:
+    """Match, reorder and close; orphan results leave the list and stand in the report with their raw text."""
+    steps: dict[int, _Step] = {}
+    owners: dict[int, tuple[_Step, Call]] = {}
+    repairs: list[Repair] = []
+    kept = _match(drafts, steps, owners, repairs)
+    ranks = {place: rank for rank, place in enumerate(kept)}
+    out: list[Drafted] = []
+    last_step = max(steps, default=-1)
+    for place in kept:
+        if place in owners:
+            continue
+        out.append(drafts[place])
+        if place in steps and drafts[place].shape.calls:
+            ends = place == last_step
+            out.extend(_answers(drafts, steps[place], ranks, len(out) - 1, repairs, ends=ends))
+    return Repaired(out, repairs)
+
+
+def repair_session(session: ForeignSession) -> ForeignSession:
+    """A session repaired (again): equal to the given one when that has been repaired before."""
+    drafts = [
+        Drafted(entry, decoded_shape(entry.format, entry.body, role=role_of(entry)), f"entry {n}")
+        for n, entry in enumerate(session.entries)
+    ]
+    result = repair(drafts)
+    return replace(
+        session,
+        entries=[draft.entry for draft in result.drafts],
+        repairs=[*session.repairs, *result.repairs],
+    )
+
+
+def role_of(entry: Entry) -> Role:
+    """Who speaks in an entry, for the formats that do not say."""
+    return "assistant" if entry.type is EntryType.ASSISTANT else "user"
+
+
+def _key(call_id: str | None, name: str | None) -> str:
+    """Calls without an id are told apart by tool name alone."""
+    return f"id:{call_id}" if call_id is not None else f"name:{name}"
+
+
+def _match(
+    drafts: Sequence[Drafted],
+    steps: dict[int, _Step],
+    owners: dict[int, tuple[_Step, Call]],
+    repairs: list[Repair],
+) -> list[int]:
+    calls = _OpenCalls()
+    kept: list[int] = []
+    for place, draft in enumerate(drafts):
+        entry = draft.entry
+        if entry.type is EntryType.RESULT:
+            key = _key(entry.call_id, entry.name)
+            found = calls.answer(key)
+            if found is None:
+                repairs.append(_orphan(draft, known=calls.knows(key)))
+                continue
+            found[0].results[found[1].ordinal] = place
+            owners[place] = found
+        elif entry.type is EntryType.ASSISTANT:
+            step = steps[place] = _Step(place)
+            if draft.shape.calls:
+                calls.ask(step, draft.shape.calls)
+        kept.append(place)
+    return kept
+
+
+def _orphan(draft: Drafted, *, known: bool) -> Repair:
+    entry = draft.entry
+    if known:
+        code, why = "second_result", "every call with this id already has its result"
+    else:
+        code, why = "orphan_result", "no earlier call has this id"
+    return Repair(
+        RepairAction.SET_ASIDE,
+        code,
+        draft.where,
+        f"Result for call {entry.call_id!r}: {why}.",
+        items=draft.shape.items,
+        raw=entry.body,
+    )
+
+
+def _answers(
+    drafts: Sequence[Drafted],
+    step: _Step,
+    ranks: dict[int, int],
+    index: int,
+    repairs: list[Repair],
+    *,
+    ends: bool,
+) -> list[Drafted]:
+    """Results of one step in call order; `index` is the final place of its assistant entry."""
+    draft = drafts[step.place]
+    answers: list[Drafted] = []
+    for call in draft.shape.calls:
+        place = step.results.get(call.ordinal)
+        new = place is None or drafts[place].entry.call_ref is None
+        if call.ordinal in step.repeated and new:
+            repairs.append(_repeated(draft, call))
+        if place is None:
+            repairs.append(_interrupted(draft, call, ends=ends))
+            answers.append(_closing(draft, call, index))
+        else:
+            given = drafts[place]
+            entry = replace(given.entry, call_ref=(index, call.ordinal), name=call.name)
+            answers.append(Drafted(entry, given.shape, given.where))
+    _note_moves(drafts, step, ranks, repairs)
+    return answers
+
+
+def _note_moves(
+    drafts: Sequence[Drafted], step: _Step, ranks: dict[int, int], repairs: list[Repair]
+) -> None:
+    places = [step.results[ordinal] for ordinal in sorted(step.results)]
+    now = [ranks[place] for place in places]
+    first = ranks[step.place] + 1
+    wanted = list(range(first, first + len(now)))
+    if now == wanted:
+        return
+    if sorted(now) == wanted:
+        code, what = "result_order", "were in another order than their calls"
+    else:
+        code, what = "split_batch", "did not all stand directly behind their step"
+    repairs.append(
+        Repair(
+            RepairAction.MOVED,
+            code,
+            drafts[step.place].where,
+            f"{len(places)} result(s) of this step {what}; now they follow it in call order.",
+        )
+    )
+
+
+def _repeated(draft: Drafted, call: Call) -> Repair:
+    return Repair(
+        RepairAction.REMAPPED,
+        "duplicate_call_id",
+        draft.where,
+        f"Call id {call.call_id!r} was used by an earlier call; this call to {call.name!r} gets an "
+        "identity of its own and keeps the id as data.",
+    )
+
+
+def _interrupted(draft: Drafted, call: Call, *, ends: bool) -> Repair:
+    why = "the file ends before its result" if ends else "no result follows"
+    return Repair(
+        RepairAction.ADDED,
+        "interrupted_call",
+        draft.where,
+        f"Call {call.call_id!r} to {call.name!r}: {why}; closed with a synthetic result.",
+    )
+
+
+def _closing(draft: Drafted, call: Call, index: int) -> Drafted:
+    block = {
+        "type": "tool_result",
+        "call_id": call.call_id,
+        "content": NOT_EXECUTED_TEXT if call.broken else INTERRUPTED_TEXT,
+        "is_error": True,
+    }
+    entry = Entry(
+        EntryType.RESULT,
+        ContentFormat.BLOCKS,
+        json.dumps([block], separators=(",", ":")),
+        Trust.EXTERNAL_UNTRUSTED,
+        at=draft.entry.at,
+        call_id=call.call_id,
+        call_ref=(index, call.ordinal),
+        name=call.name,
+        is_error=True,
+        synthetic=True,
+    )
+    return Drafted(entry, Shape(1, result_id=call.call_id), draft.where)

@@ -1,0 +1,73 @@
+"""Usage of foreign logs in disjoint buckets: fresh, read from cache, written to cache, output (tokens)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxengine.engine.importers.transcript import ForeignUsage
+from ctxengine.engine.lexeme import Node
+
+
+def anthropic_usage(node: Node | None) -> ForeignUsage | None:
+    """Anthropic's buckets are disjoint already, but with `iterations` the top level is not the bill: their sum is."""
+    usage = _object(node)
+    if usage is None:
+        return None
+    parts = usage.get("iterations")
+    rows = [row for row in parts if isinstance(row, dict)] if isinstance(parts, list) else []
+    rows = rows or [usage]
+    return ForeignUsage(
+        fresh=_sum(rows, "input_tokens"),
+        cache_read=_sum(rows, "cache_read_input_tokens"),
+        cache_write=_sum(rows, "cache_creation_input_tokens"),
+        output=_sum(rows, "output_tokens"),
+        raw=node.raw if node else "",
+    )
+
+
+def openai_usage(node: Node | None) -> ForeignUsage | None:
+    """OpenAI counts cached tokens inside the prompt, in both of its APIs and in Codex's own form."""
+    usage = _object(node)
+    if usage is None:
+        return None
+    prompt = _first(usage, "prompt_tokens", "input_tokens")
+    details = _first_object(usage, "prompt_tokens_details", "input_tokens_details")
+    read = _number(details.get("cached_tokens"))
+    if read is None:
+        read = _number(usage.get("cached_input_tokens"))
+    write = _number(details.get("cache_write_tokens"))
+    fresh = None if prompt is None else max(0, prompt - (read or 0) - (write or 0))
+    return ForeignUsage(
+        fresh=fresh,
+        cache_read=read,
+        cache_write=write,
+        output=_first(usage, "completion_tokens", "output_tokens"),
+        raw=node.raw if node else "",
+    )
+
+
+def _object(node: Node | None) -> dict[str, Any] | None:
+    value = None if node is None else node.value()
+    return value if isinstance(value, dict) and value else None
+
+
+def _sum(rows: list[dict[str, Any]], key: str) -> int | None:
+    numbers = [number for row in rows if (number := _number(row.get(key))) is not None]
+    return sum(numbers) if numbers else None
+
+
+def _first(usage: dict[str, Any], *keys: str) -> int | None:
+    return next((n for key in keys if (n := _number(usage.get(key))) is not None), None)
+
+
+def _first_object(usage: dict[str, Any], *keys: str) -> dict[str, Any]:
+    for key in keys:
+        value = usage.get(key)
+        if isinstance(value, dict):
+            return value
+    return {}
+
+
+def _number(value: Any) -> int | None:
+    """Counts are whole and not negative; anything else is not reported."""
+    return value if type(value) is int and value >= 0 else None

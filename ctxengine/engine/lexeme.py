@@ -1,0 +1,271 @@
+"""Reading foreign JSON without ever writing it again (design 4: received text stays text).
+
+A `Node` is a place in a text. Its `raw` is the exact slice that stood there, so key order, `1.0`,
+duplicate keys, big integers and odd escapes survive. The whole text is checked once; members are
+located only when asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import accumulate
+from typing import Any
+
+from ctxengine.engine.errors import EngineError
+
+MAX_DEPTH = 400
+"""Deepest nesting that is read; it leaves stack for the callers of the interpreter's own reader."""
+
+_CHUNK_DIGITS = 600
+_SPACE = re.compile(r"[ \t\n\r]*")
+_BRACKET_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NOT_BRACKETS = bytes(sorted(set(range(256)) - set(_BRACKET_STEP)))
+
+
+class LexemeError(EngineError, ValueError):
+    """A text is not JSON that can be read here."""
+
+    code = "invalid_json"
+
+    def __init__(self, problem: str, position: int) -> None:
+        """Keep the position beside the message: characters from the start (bytes for `text_of`)."""
+        super().__init__(f"{problem} (at position {position}).", position=position)
+        self.position = position
+
+
+class NodeKind(StrEnum):
+    """What a JSON text can be."""
+
+    OBJECT = "object"
+    ARRAY = "array"
+    STRING = "string"
+    NUMBER = "number"
+    """Includes `NaN` and `Infinity`, which some producers write though JSON has no such numbers."""
+    TRUE = "true"
+    FALSE = "false"
+    NULL = "null"
+
+
+_KIND_OF_FIRST = {
+    "{": NodeKind.OBJECT,
+    "[": NodeKind.ARRAY,
+    '"': NodeKind.STRING,
+    "t": NodeKind.TRUE,
+    "f": NodeKind.FALSE,
+    "n": NodeKind.NULL,
+}
+
+
+class Node:
+    """One JSON value in a text that has been checked."""
+
+    __slots__ = ("_elements", "_end", "_members", "_start", "_text", "kind")
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        """Use `parse`; a node built by hand over unchecked text may fail later."""
+        self._text = text
+        self._start = start
+        self._end = end
+        self._members: tuple[tuple[str, Node], ...] | None = None
+        self._elements: tuple[Node, ...] | None = None
+        self.kind: NodeKind = _KIND_OF_FIRST.get(text[start], NodeKind.NUMBER)
+
+    def __repr__(self) -> str:
+        """Name kind and length only: content is hostile and may be large."""
+        return f"<Node {self.kind} of {self._end - self._start} characters>"
+
+    @property
+    def raw(self) -> str:
+        """The exact text of this value, without the blanks around it."""
+        return self._text[self._start : self._end]
+
+    @property
+    def position(self) -> int:
+        """Where the value starts in the text it was parsed from, in characters."""
+        return self._start
+
+    def value(self) -> Any:
+        """The decoded value: dict, list, str, int (exact), float, bool or None.
+
+        Strings may hold lone surrogates. Duplicate keys collapse to the last one here; `raw` and
+        `items` keep them all.
+        """
+        return _scan(self._text, self._start)[0]
+
+    def text(self) -> str | None:
+        """The decoded string when this is one, else None."""
+        return self.value() if self.kind is NodeKind.STRING else None
+
+    def get(self, key: str) -> Node | None:
+        """The value of the last member named `key`; None when absent or when this is no object."""
+        if self.kind is not NodeKind.OBJECT:
+            return None
+        return next((node for name, node in reversed(self.items()) if name == key), None)
+
+    def items(self) -> tuple[tuple[str, Node], ...]:
+        """Members as written, in order, duplicates included; empty when this is no object."""
+        if self._members is None:
+            self._members = self._find_members() if self.kind is NodeKind.OBJECT else ()
+        return self._members
+
+    def __iter__(self) -> Iterator[Node]:
+        """Elements of an array in order; nothing for any other kind."""
+        return iter(self._array())
+
+    def __len__(self) -> int:
+        """Number of array elements or of object members as written; 0 for scalars."""
+        return len(self._array()) or len(self.items())
+
+    def __bool__(self) -> bool:
+        """A node is always true, so that `get(...) or ...` asks about presence, not content."""
+        return True
+
+    def _array(self) -> tuple[Node, ...]:
+        if self._elements is None:
+            self._elements = self._find_elements() if self.kind is NodeKind.ARRAY else ()
+        return self._elements
+
+    def _find_members(self) -> tuple[tuple[str, Node], ...]:
+        text = self._text
+        found: list[tuple[str, Node]] = []
+        at = _skip_blanks(text, self._start + 1)
+        while text[at] != "}":
+            if text[at] == ",":
+                at = _skip_blanks(text, at + 1)
+            key, at = _PLAIN.raw_decode(text, at)
+            start = _skip_blanks(text, _skip_blanks(text, at) + 1)
+            end = _scan(text, start)[1]
+            found.append((key, Node(text, start, end)))
+            at = _skip_blanks(text, end)
+        return tuple(found)
+
+    def _find_elements(self) -> tuple[Node, ...]:
+        text = self._text
+        found: list[Node] = []
+        at = _skip_blanks(text, self._start + 1)
+        while text[at] != "]":
+            if text[at] == ",":
+                at = _skip_blanks(text, at + 1)
+            end = _scan(text, at)[1]
+            found.append(Node(text, at, end))
+            at = _skip_blanks(text, end)
+        return tuple(found)
+
+
+def parse(text: str) -> Node:
+    """Check a JSON text and give its top value.
+
+    Raises:
+        LexemeError: the text is not JSON, is nested deeper than `MAX_DEPTH`, or has something
+            after its value.
+    """
+    if text.startswith("\ufeff"):
+        raise LexemeError("The text starts with a byte order mark; remove it", 0)
+    _check_depth(text)
+    start = _skip_blanks(text, 0)
+    end = _scan(text, start)[1]
+    after = _skip_blanks(text, end)
+    if after != len(text):
+        raise LexemeError("The JSON value is followed by something else; send one value", after)
+    return Node(text, start, end)
+
+
+def text_of(body: bytes) -> str:
+    """The text of a received body.
+
+    Raises:
+        LexemeError: the bytes are not UTF-8; the position is that of the first bad byte.
+    """
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LexemeError(
+            f"The body is not UTF-8: byte 0x{body[error.start]:02X}, {error.reason}; "
+            "encode it as UTF-8",
+            error.start,
+        ) from None
+
+
+def is_json_object(text: str) -> bool:
+    """Whether a text is one RFC 8259 object that UTF-8 can carry, as call arguments must be.
+
+    `NaN` and `Infinity` are refused, as is nesting beyond `MAX_DEPTH`. Duplicate keys are allowed,
+    as in the RFC.
+    """
+    start = _skip_blanks(text, 0)
+    if not text.startswith("{", start):
+        return False
+    try:
+        text.encode()
+        _check_depth(text)
+        _, end = _STRICT.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return False
+    return _skip_blanks(text, end) == len(text)
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _scan(text: str, start: int) -> tuple[Any, int]:
+    """Decode the value at `start`; the second figure is where it ends."""
+    try:
+        try:
+            return _PLAIN.raw_decode(text, start)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            # The interpreter's limit on digits: read again with a reader that has none.
+            return _EXACT.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise LexemeError(f"The text is not valid JSON: {error.msg}", error.pos) from None
+    except RecursionError:
+        raise _too_deep(start) from None
+
+
+def _check_depth(text: str) -> None:
+    opened = text.count("[") + text.count("{")
+    if opened <= MAX_DEPTH:
+        return
+    # Without its escapes, every second piece between quotes of a JSON text lies outside strings.
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    brackets = outside.encode("utf-8", "surrogatepass").translate(None, _NOT_BRACKETS)
+    if max(accumulate(map(_BRACKET_STEP.__getitem__, brackets)), default=0) > MAX_DEPTH:
+        raise _too_deep(0)
+
+
+def _too_deep(position: int) -> LexemeError:
+    return LexemeError(
+        f"The JSON is nested deeper than {MAX_DEPTH} levels; send it flatter, or as a string",
+        position,
+    )
+
+
+def _exact_integer(text: str) -> int:
+    digits = text.removeprefix("-")
+    number = _number_of(digits)
+    return -number if len(digits) < len(text) else number
+
+
+def _number_of(digits: str) -> int:
+    """Read digits in pieces that stay below every legal setting of the interpreter's limit."""
+    if len(digits) <= _CHUNK_DIGITS:
+        return int(digits)
+    middle = len(digits) // 2
+    low = digits[middle:]
+    scale: int = 10 ** len(low)
+    return _number_of(digits[:middle]) * scale + _number_of(low)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number.")
+
+
+_PLAIN = json.JSONDecoder()
+_EXACT = json.JSONDecoder(parse_int=_exact_integer)
+_STRICT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)

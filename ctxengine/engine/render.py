@@ -1,0 +1,233 @@
+"""From ledger items to neutral wire messages: envelopes, pointers, model view (design 6, 7.5, 7.6).
+
+User text in its own user-role message is attributed by that role and stays unwrapped; everything else below configuration
+trust stands in an envelope. Envelope syntax inside any content is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ctxengine.engine.items import (
+    FilePart,
+    ForeignPart,
+    ImagePart,
+    Item,
+    ItemKind,
+    Opaque,
+    Part,
+    TextPart,
+    Unit,
+)
+from ctxengine.engine.trust.envelope import (
+    close_marker,
+    escape,
+    nonce,
+    open_marker,
+    render_envelope,
+)
+from ctxengine.engine.trust.levels import Trust, needs_envelope
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.wire.base import (
+    WireCall,
+    WireFile,
+    WireImage,
+    WireMessage,
+    WireOpaque,
+    WirePart,
+    WireResult,
+    WireText,
+)
+from ctxengine.engine.wire.names import arguments_view
+
+EMPTY_RESULT = "(no output)"
+EMPTY_MESSAGE = "(empty message)"
+
+_Carried = WireText | WireImage | WireFile
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What rendering needs beside the unit itself; equal contexts give equal bytes."""
+
+    nonce_key: bytes
+    wire_names: dict[str, str]
+    """Ledger tool name to pinned wire name."""
+    api: str
+    """Wire API of the bound provider: blocks only it understands are sent as they are, to it alone."""
+    foreign_as_pointer: bool = False
+    """Imported sessions: another tool's provider blocks are evidence, not ours to replay."""
+
+    def wire_name(self, name: str) -> str:
+        """The name a call goes out under."""
+        return self.wire_names.get(name, name)
+
+
+def pointer_text(item: Item) -> str:
+    """The typed pointer that stands for a result: what it was, how large, how trusted, how to get it back."""
+    return (
+        f"[elided] tool result {item.id} ({item.trust.value.lower()}, {item.bytes_len:,} bytes); "
+        f'the whole text is kept: recall it with id "{item.id}".'
+    )
+
+
+def unit_messages(
+    unit: Unit, context: RenderContext, *, as_pointers: bool, opaque: Sequence[Opaque] = ()
+) -> tuple[WireMessage, ...]:
+    """Render one unit; a unit with nothing to say (a step that only thought) gives no message."""
+    first = unit.items[0]
+    if first.kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
+        return (WireMessage("user", _user_parts(unit.items, context)),)
+    said = [item for item in unit.items if item.kind is not ItemKind.TOOL_RESULT]
+    results = {
+        item.wire_call_id: item for item in unit.items if item.kind is ItemKind.TOOL_RESULT
+    }
+    assistant = _assistant_parts(said, context, opaque)
+    if not any(isinstance(part, WireText | WireCall) or _is_block(part) for part in assistant):
+        return ()
+    messages = [WireMessage("assistant", assistant, phase=_phase(said))]
+    answered = [
+        _result(results[item.wire_call_id], item, context, as_pointers)
+        for item in said
+        if item.kind is ItemKind.TOOL_CALL and item.wire_call_id in results
+    ]
+    if answered:
+        messages.append(WireMessage("user", tuple(answered)))
+    return tuple(messages)
+
+
+def _is_block(part: WirePart) -> bool:
+    return isinstance(part, WireOpaque) and part.kind != "reasoning"
+
+
+def _phase(said: Sequence[Item]) -> str | None:
+    return next((item.phase for item in said if item.phase), None)
+
+
+def _user_parts(items: Sequence[Item], context: RenderContext) -> tuple[WirePart, ...]:
+    parts: list[WirePart] = []
+    for item in items:
+        if item.kind is ItemKind.USER_MESSAGE and item.trust is Trust.USER:
+            parts.extend(_bare(item.parts, item, context))
+        else:
+            parts.extend(_enveloped(item, context))
+    return tuple(parts) or (WireText(EMPTY_MESSAGE),)
+
+
+def _assistant_parts(
+    said: Sequence[Item], context: RenderContext, opaque: Sequence[Opaque]
+) -> tuple[WirePart, ...]:
+    parts: list[WirePart] = []
+    for item in said:
+        ordinal = item.id.ordinal
+        if item.kind is ItemKind.TOOL_CALL:
+            parts.extend(_opaque_at(ordinal, 0, opaque, context))
+            parts.append(
+                WireCall(
+                    item.wire_call_id or str(item.id),
+                    context.wire_name(item.name or ""),
+                    arguments_view(item.arguments or ""),
+                )
+            )
+            continue
+        for place, part in enumerate(item.parts):
+            parts.extend(_opaque_at(ordinal, place, opaque, context))
+            parts.extend(_bare((part,), item, context))
+    parts.extend(_opaque_at(len(said), 0, opaque, context))
+    return tuple(parts)
+
+
+def _opaque_at(
+    ordinal: int, part: int, opaque: Sequence[Opaque], context: RenderContext
+) -> list[WireOpaque]:
+    return [
+        WireOpaque(block.raw, "reasoning", block.follower_id)
+        for block in opaque
+        if block.before == ordinal and block.before_part == part and block.api == context.api
+    ]
+
+
+def _bare(parts: Sequence[Part], item: Item, context: RenderContext) -> list[WirePart]:
+    """Content of a message attributed by its role alone."""
+    out: list[WirePart] = []
+    for part in parts:
+        match part:
+            case TextPart(text):
+                shown = escape(model_view(text))
+                if shown.strip():
+                    out.append(WireText(shown))
+            case ForeignPart():
+                out.append(_foreign(part, item, context))
+            case _:
+                out.append(_media(part))
+    return out
+
+
+def _foreign(part: ForeignPart, item: Item, context: RenderContext) -> WirePart:
+    if part.api == context.api and not context.foreign_as_pointer:
+        return WireOpaque(part.raw, part.kind)
+    size = len(part.raw.encode("utf-8", "surrogatepass"))
+    return WireText(
+        f"[elided] provider block ({Trust.EXTERNAL_UNTRUSTED.value.lower()}, {size:,} bytes); "
+        f'the whole block is kept: recall it with id "{item.id}".'
+    )
+
+
+def _joined(item: Item) -> str:
+    return "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
+
+
+def _media(part: ImagePart | FilePart) -> WireImage | WireFile:
+    if isinstance(part, ImagePart):
+        return WireImage(part.media_type, part.base64, part.url)
+    return WireFile(part.media_type, part.base64, part.url, part.name)
+
+
+def _enveloped(item: Item, context: RenderContext) -> list[_Carried]:
+    """One item's content inside exactly one envelope, images and files between two text blocks of it."""
+    mark = nonce(context.nonce_key, str(item.id), "whole", item.digest)
+    texts = [part.text for part in item.parts if isinstance(part, TextPart)]
+    if all(isinstance(part, TextPart) for part in item.parts):
+        body = "\n".join(texts)
+        if not body.strip():
+            body = EMPTY_RESULT
+        return [
+            WireText(
+                render_envelope(
+                    body, source=item.source, item_id=str(item.id), trust=item.trust, nonce=mark
+                )
+            )
+        ]
+    opening = open_marker(
+        source=item.source, item_id=str(item.id), trust=item.trust, nonce=mark
+    )
+    out: list[_Carried] = [WireText(opening)]
+    for part in item.parts:
+        match part:
+            case TextPart(text):
+                shown = escape(model_view(text))
+                if shown.strip():
+                    out.append(WireText(shown))
+            case ForeignPart(raw=raw):
+                out.append(WireText(escape(model_view(raw))))
+            case _:
+                out.append(_media(part))
+    out.append(WireText(close_marker(mark)))
+    return out
+
+
+def _result(item: Item, call: Item, context: RenderContext, as_pointers: bool) -> WireResult:
+    shorter = as_pointers and item.pointer_tokens < item.tokens
+    if shorter:
+        content: tuple[_Carried, ...] = (WireText(pointer_text(item)),)
+    elif needs_envelope(item.trust):
+        content = tuple(_enveloped(item, context))
+    else:
+        content = (WireText(model_view(_joined(item)) or EMPTY_RESULT),)
+    return WireResult(
+        call.wire_call_id or str(call.id),
+        context.wire_name(call.name or ""),
+        content,
+        item.is_error,
+    )

@@ -1,0 +1,1 @@
+"""Counting and estimating tokens, reading usage, learning the factor between the two."""

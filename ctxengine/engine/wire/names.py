@@ -1,0 +1,130 @@
+"""Names and ids that every API accepts, and arguments that are always an object (design 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from hashlib import sha256
+
+from ctxengine.engine.errors import WireInvalid
+from ctxengine.engine.lexeme import is_json_object
+from ctxengine.engine.wire.encoding import quoted
+
+UNPARSED = "_unparsed_arguments"
+"""Member that carries arguments which are no JSON object, as the model wrote them."""
+
+NAME_LIMIT = 64
+"""Shortest name limit among the APIs with a renderer, in characters."""
+
+CALL_ID_LIMIT = 40
+"""Shortest call-id limit among the APIs, in characters."""
+
+_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_CALL_ID = re.compile(rf"[a-zA-Z0-9_-]{{1,{CALL_ID_LIMIT}}}")
+_SERVER_ID = "srvtoolu_"
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+    r"|\\.",
+    re.DOTALL,
+)
+_LONE = re.compile(r"[\ud800-\udfff]")
+_SUFFIX = 8
+
+
+def wire_names(names: Sequence[str], limit: int = NAME_LIMIT) -> dict[str, str]:
+    """Map ledger names to distinct wire names; the outcome does not depend on the order of `names`.
+
+    A name that fits as it is keeps its spelling. Any other has its forbidden characters replaced by
+    `_`, and carries eight hex digits of its own hash when it was cut or when the plain form is not
+    its alone.
+
+    Raises:
+        WireInvalid: a name is empty.
+    """
+    plain = {name: _FORBIDDEN.sub("_", name) for name in sorted(set(names))}
+    if "" in plain:
+        raise WireInvalid("A tool has an empty name; give it one.")
+    claims: dict[str, list[str]] = {}
+    for name, form in plain.items():
+        claims.setdefault(form, []).append(name)
+    mapped: dict[str, str] = {}
+    for name, form in plain.items():
+        fits = len(form) <= limit
+        if fits and (name == form or (len(claims[form]) == 1)):
+            mapped[name] = form
+    taken = set(mapped.values())
+    for name, form in plain.items():
+        if name not in mapped:
+            mapped[name] = _suffixed(name, form, limit, taken)
+            taken.add(mapped[name])
+    return mapped
+
+
+def wire_call_id(original: str | None, sequence: int, ordinal: int, taken: Collection[str]) -> str:
+    """The id a call goes out under: its own where it fits every API and is free.
+
+    Otherwise one made from its place in the ledger, the same on every rebuild.
+
+    Args:
+        original: The id as received.
+        sequence: Sequence of the event that holds the call.
+        ordinal: Ordinal of the call in it.
+        taken: Wire ids already given in this session.
+    """
+    if original is not None and original not in taken and _acceptable(original):
+        return original
+    base = f"call_{sequence}_{ordinal}"
+    candidate, again = base, 1
+    while candidate in taken:
+        again += 1
+        candidate = f"{base}_{again}"
+    return candidate
+
+
+def arguments_view(raw: str) -> str:
+    """Text of the JSON object to send for these arguments.
+
+    An object stays as it was written, except that escapes of lone surrogates become U+FFFD. Nothing
+    at all counts as an empty object. Anything else is carried visibly under `UNPARSED`, so that the
+    model sees what it wrote.
+    """
+    if is_json_object(raw):
+        return _without_lone_escapes(raw)
+    if not raw.strip():
+        return "{}"
+    return f'{{"{UNPARSED}":{quoted(_LONE.sub(chr(0xFFFD), raw))}}}'
+
+
+def lone_surrogate_escape(text: str) -> int | None:
+    """Where JSON text escapes half of a surrogate pair, in characters; None when it does not."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return None
+    return next((m.start() for m in _ESCAPE.finditer(text) if _is_lone(m)), None)
+
+
+def _acceptable(call_id: str) -> bool:
+    return _CALL_ID.fullmatch(call_id) is not None and not call_id.startswith(_SERVER_ID)
+
+
+def _suffixed(name: str, form: str, limit: int, taken: Collection[str]) -> str:
+    salt = 0
+    while True:
+        seed = name if salt == 0 else f"{name}\n{salt}"
+        digest = sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:_SUFFIX]
+        candidate = f"{form[: limit - _SUFFIX - 1]}_{digest}"
+        if candidate not in taken:
+            return candidate
+        salt += 1
+
+
+def _without_lone_escapes(raw: str) -> str:
+    return _ESCAPE.sub(_mend, raw) if lone_surrogate_escape(raw) is not None else raw
+
+
+def _mend(match: re.Match[str]) -> str:
+    return "\\ufffd" if _is_lone(match) else match.group()
+
+
+def _is_lone(match: re.Match[str]) -> bool:
+    return len(match.group()) == len("\\ud800")

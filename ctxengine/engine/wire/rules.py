@@ -1,0 +1,55 @@
+"""The one table of validity rules, and the check of a whole body against it.
+
+Pages and documents render `RULES`; nothing repeats it. A check reads the body once and each rule
+walks it once, so its cost follows the length of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ctxengine.engine.wire import (
+    anthropic_turns,
+    rules_anthropic,
+    rules_chat,
+    rules_responses,
+)
+from ctxengine.engine.wire.base import WireApi
+from ctxengine.engine.wire.rule import Rule, Violation, loads
+
+__all__ = ["RULES", "Rule", "Violation", "violations"]
+
+RULES: tuple[Rule, ...] = (
+    *rules_anthropic.RULES,
+    *rules_chat.RULES,
+    *rules_responses.RULES,
+)
+"""Every rule of every API, in the order in which breaches are reported."""
+
+_READERS: dict[WireApi, Callable[[dict[str, Any]], object]] = {
+    WireApi.ANTHROPIC: anthropic_turns.read,
+    WireApi.OPENAI_CHAT: rules_chat.read,
+    WireApi.OPENAI_RESPONSES: rules_responses.read,
+}
+
+
+def violations(api: WireApi, body: bytes) -> tuple[Violation, ...]:
+    """Every breach of the API's rules in a request body; empty when it may be sent.
+
+    A body that is no JSON object in whole characters is reported for that alone.
+    """
+    rules = [rule for rule in RULES if rule.api is api]
+    broken = _breaches([rule for rule in rules if rule.stage == "bytes"], body)
+    if broken:
+        return broken
+    request = _READERS[api](loads(body))
+    return _breaches([rule for rule in rules if rule.stage == "request"], request)
+
+
+def _breaches(rules: list[Rule], subject: object) -> tuple[Violation, ...]:
+    return tuple(
+        Violation(rule.id, found.path, found.message)
+        for rule in rules
+        for found in rule.check(subject)
+    )

@@ -1,0 +1,306 @@
+"""The Postgres adapter of a session's log (design 4).
+
+The session row is the lock. It is held only while one short transaction compares the head, writes and moves it on; counting,
+building and rendering happen before. Sequences are gapless because they are handed out under that lock.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, Unit
+from ctxengine.engine.log.chain import commit_body
+from ctxengine.engine.log.hydrate import DecodeOnce, decode_event, hydrate_units
+from ctxengine.engine.log.records import Batch, BodyCommitment, EventRecord, Head, ItemRecord
+from ctxengine.engine.log.units import plan_batch
+from ctxengine.engine.ports import OpenCall, StaleHead, SumColumn, UnitSums
+from ctxengine.ledger.models import Body, Event, ItemRow, SessionRow, UnitRow
+from ctxengine.ledger.records import event_record, event_row, item_record, item_row, unit_row
+
+SALT_BYTES = 16
+_BULK = 500
+
+_HEAD_COLUMNS = (
+    "last_sequence",
+    "last_hash",
+    "content_sequence",
+    "act_sequence",
+    "items",
+    "units",
+    "turns",
+    "tokens",
+    "pointer_tokens",
+    "result_tokens",
+)
+
+_SUMS = (
+    "sequence, index, before_turns, before_tokens, before_pointer_tokens, before_result_tokens"
+)
+
+
+class PostgresLog:
+    """One session's log in Postgres; passes the same contract suite as the in-memory one."""
+
+    def __init__(self, tenant: UUID | str, session: UUID | str) -> None:
+        """Name the session; nothing is read yet."""
+        self.tenant = str(tenant)
+        self.session = str(session)
+        self._key = {"tenant_id": self.tenant, "session_id": self.session}
+
+    def head(self) -> Head:
+        """Where the log ends now."""
+        return self._head_of(self._session_rows().values_list(*_HEAD_COLUMNS).get())
+
+    def lock(self) -> Head:
+        """The same, with the session row locked until the transaction ends."""
+        rows = self._session_rows().select_for_update()
+        return self._head_of(rows.values_list(*_HEAD_COLUMNS).get())
+
+    def _session_rows(self) -> Any:
+        return SessionRow.objects.filter(tenant_id=self.tenant, id=self.session)
+
+    @staticmethod
+    def _head_of(row: tuple[Any, ...]) -> Head:
+        return Head(EventSeq(row[0]), row[1], EventSeq(row[2]), EventSeq(row[3]), *row[4:])
+
+    def append(
+        self,
+        drafts: Sequence[EventDraft],
+        *,
+        expected: EventSeq | None,
+        at: datetime,
+        key: str = "",
+    ) -> Batch:
+        """Append all drafts or none; see `SessionLog.append`."""
+        bodies = [self._body(draft) for draft in drafts]
+        with transaction.atomic():
+            head = self.lock()
+            if expected is not None and head.sequence != expected:
+                raise StaleHead(f"The log is at {head.sequence}, not at {expected}.")
+            batch = plan_batch(
+                drafts,
+                head=head,
+                tenant=self.tenant,
+                session=self.session,
+                bodies=[commitment for commitment, _ in bodies],
+                recorded_at=at,
+                unit_of_call=self._unit_of_call,
+                idempotency_key=key,
+            )
+            Body.objects.bulk_create([row for _, row in bodies if row is not None], _BULK)
+            self._write(batch, at)
+        return batch
+
+    def _body(self, draft: EventDraft) -> tuple[BodyCommitment | None, Body | None]:
+        if draft.body is None:
+            return None, None
+        salt, data = os.urandom(SALT_BYTES), draft.body.encode("utf-8", "surrogatepass")
+        commitment = commit_body(str(uuid.uuid4()), salt, data)
+        row = Body(
+            **self._key,
+            id=commitment.id,
+            salt=salt,
+            data=data,
+            sha256=commitment.sha256,
+            length=commitment.length,
+            owner=draft.owner,
+        )
+        return commitment, row
+
+    def _write(self, batch: Batch, at: datetime) -> None:
+        Event.objects.bulk_create([event_row(self._key, event) for event in batch.events], _BULK)
+        ItemRow.objects.bulk_create([item_row(self._key, item) for item in batch.items], _BULK)
+        self._shift(batch)
+        UnitRow.objects.bulk_create([unit_row(self._key, unit) for unit in batch.units], _BULK)
+        head = batch.head
+        self._session_rows().update(
+            last_sequence=head.sequence,
+            last_hash=head.hash,
+            content_sequence=head.content_sequence,
+            act_sequence=head.act_sequence,
+            items=head.items,
+            units=head.units,
+            turns=head.turns,
+            tokens=head.tokens,
+            pointer_tokens=head.pointer_tokens,
+            result_tokens=head.result_tokens,
+            active_at=at,
+        )
+
+    def _shift(self, batch: Batch) -> None:
+        """Add late results to their unit and to the sums of the few units behind it."""
+        for delta in batch.deltas.values():
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE unit SET tokens = tokens + %(t)s, pointer_tokens = pointer_tokens + %(p)s,"
+                    " result_tokens = result_tokens + %(r)s, open_calls = open_calls - %(c)s,"
+                    " last_sequence = %(last)s"
+                    " WHERE tenant_id = %(tenant)s AND session_id = %(session)s AND sequence = %(s)s;"
+                    " UPDATE unit SET before_tokens = before_tokens + %(t)s,"
+                    " before_pointer_tokens = before_pointer_tokens + %(p)s,"
+                    " before_result_tokens = before_result_tokens + %(r)s,"
+                    " before_saved_tokens = before_saved_tokens + %(t)s - %(p)s"
+                    " WHERE tenant_id = %(tenant)s AND session_id = %(session)s AND sequence > %(s)s",
+                    {
+                        "t": delta.tokens,
+                        "p": delta.pointer_tokens,
+                        "r": delta.result_tokens,
+                        "c": delta.closed_calls,
+                        "last": delta.last_sequence,
+                        "s": delta.sequence,
+                        "tenant": self.tenant,
+                        "session": self.session,
+                    },
+                )
+
+    def _unit_of_call(self, call: tuple[int, int]) -> EventSeq | None:
+        item = ItemRow.objects.filter(
+            **self._key, sequence=call[0], ordinal=call[1], kind=ItemKind.TOOL_CALL.value
+        )
+        unit = item.values_list("unit_sequence", "wire_call_id").first()
+        if unit is None or self._answered(unit[0], unit[1]):
+            return None
+        return EventSeq(unit[0])
+
+    def _answered(self, unit: int, wire_call_id: str) -> bool:
+        return ItemRow.objects.filter(
+            **self._key,
+            unit_sequence=unit,
+            kind=ItemKind.TOOL_RESULT.value,
+            wire_call_id=wire_call_id,
+        ).exists()
+
+    def events(
+        self, *, after: EventSeq = EventSeq(0), limit: int | None = None
+    ) -> Sequence[EventRecord]:
+        """Events behind `after`, oldest first."""
+        rows = Event.objects.filter(**self._key, sequence__gt=after).order_by("sequence")
+        return [event_record(row) for row in (rows if limit is None else rows[:limit])]
+
+    def newest(self, type: EventType) -> EventRecord | None:
+        """The newest event of a type."""
+        row = Event.objects.filter(**self._key, type=type.value).order_by("-sequence").first()
+        return event_record(row) if row is not None else None
+
+    def newest_yields(self) -> Sequence[EventRecord]:
+        """All yields applied, newest first."""
+        rows = Event.objects.filter(**self._key, type=EventType.YIELD_APPLIED.value)
+        return [event_record(row) for row in rows.order_by("-sequence")]
+
+    def body(self, body_id: str) -> str | None:
+        """Raw text of a body; None when it was erased."""
+        data, erased = (
+            Body.objects.filter(**self._key, id=body_id).values_list("data", "erased_at").get()
+        )
+        return None if erased is not None else bytes(data).decode("utf-8", "surrogatepass")
+
+    def taken_call_ids(self, candidates: Collection[str]) -> set[str]:
+        """Which of these wire call ids the session already uses."""
+        if not candidates:
+            return set()
+        rows = ItemRow.objects.filter(
+            **self._key, kind=ItemKind.TOOL_CALL.value, wire_call_id__in=list(candidates)
+        )
+        return set(rows.values_list("wire_call_id", flat=True))
+
+    def open_calls(self) -> Sequence[OpenCall]:
+        """Calls nobody has answered yet, in call order."""
+        waiting = list(
+            UnitRow.objects.filter(**self._key, open_calls__gt=0).values_list("sequence", flat=True)
+        )
+        if not waiting:
+            return []
+        rows = list(
+            ItemRow.objects.filter(**self._key, unit_sequence__in=waiting)
+            .order_by("sequence", "ordinal")
+            .values_list("kind", "sequence", "ordinal", "name", "call_id", "wire_call_id", "run_id")
+        )
+        answered = {row[5] for row in rows if row[0] == ItemKind.TOOL_RESULT.value}
+        return [
+            OpenCall(EventSeq(row[1]), row[2], row[3], row[4], row[5], str(row[6]) if row[6] else None)
+            for row in rows
+            if row[0] == ItemKind.TOOL_CALL.value and row[5] not in answered
+        ]
+
+    def at(self, sequence: EventSeq) -> UnitSums:
+        """Sums over the units that start before `sequence`."""
+        found = self._sums("sequence >= %s", (sequence,), "sequence")
+        return self._placed(found, sequence)
+
+    def first(self, column: SumColumn, at_least: int, below: EventSeq) -> UnitSums:
+        """The first place whose sum reaches `at_least`; `below` when none before it does."""
+        found = self._sums(f"{column.value} >= %s", (at_least,), f"{column.value}, sequence")
+        if found is None or found.sequence >= below:
+            return self.at(below)
+        return found
+
+    def _sums(self, condition: str, values: tuple[int, ...], order: str) -> UnitSums | None:
+        with connection.cursor() as cursor:
+            # Conditions come from the closed set of columns in SumColumn, never from input.
+            cursor.execute(
+                f"SELECT {_SUMS} FROM unit WHERE tenant_id = %s AND session_id = %s AND {condition}"  # noqa: S608
+                f" ORDER BY {order} LIMIT 1",
+                (self.tenant, self.session, *values),
+            )
+            row = cursor.fetchone()
+        return None if row is None else UnitSums(EventSeq(row[0]), *row[1:])
+
+    def _placed(self, found: UnitSums | None, sequence: EventSeq) -> UnitSums:
+        if found is None:
+            head = self.head()
+            return UnitSums(
+                sequence, head.units, head.turns, head.tokens, head.pointer_tokens, head.result_tokens
+            )
+        return UnitSums(
+            sequence,
+            found.index,
+            found.turns,
+            found.tokens,
+            found.pointer_tokens,
+            found.result_tokens,
+        )
+
+    def units(self, first: EventSeq, below: EventSeq) -> Sequence[Unit]:
+        """Units that start in [first, below), oldest first."""
+        rows = ItemRow.objects.filter(
+            **self._key, unit_sequence__gte=first, unit_sequence__lt=below
+        ).order_by("unit_sequence", "sequence", "ordinal")
+        records = [item_record(row) for row in rows]
+        texts = self._texts({record.sequence for record in records})
+
+        def decoded_of(record: ItemRecord) -> Sequence[DecodedItem] | None:
+            type, format, text = texts[record.sequence]
+            return None if text is None else decode_event(type, format, text)
+
+        return hydrate_units(records, DecodeOnce(decoded_of))
+
+    def _texts(
+        self, sequences: Collection[EventSeq]
+    ) -> dict[EventSeq, tuple[EventType, ContentFormat, str | None]]:
+        if not sequences:
+            return {}
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT e.sequence, e.type, e.payload->>'format', b.data, b.erased_at"
+                " FROM event e JOIN body b ON b.tenant_id = e.tenant_id AND b.session_id = e.session_id"
+                " AND b.id = e.body_id WHERE e.tenant_id = %s AND e.session_id = %s"
+                " AND e.sequence = ANY(%s)",
+                (self.tenant, self.session, list(sequences)),
+            )
+            return {
+                EventSeq(row[0]): (
+                    EventType(row[1]),
+                    ContentFormat(row[2]),
+                    None if row[4] is not None else bytes(row[3]).decode("utf-8", "surrogatepass"),
+                )
+                for row in cursor.fetchall()
+            }

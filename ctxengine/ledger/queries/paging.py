@@ -1,0 +1,64 @@
+"""Keyset pages: a cursor names the last row shown, so that new rows never shift a page."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from django.db.models import Q
+
+PAGE_SIZES = (50, 200)
+
+Line = TypeVar("Line")
+
+
+class BadCursor(ValueError):
+    """The text of a cursor was not made by us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Place after one row of a list that is ordered by time, then id, newest first."""
+
+    at: datetime
+    id: UUID
+
+    def text(self) -> str:
+        """The form that stands in a URL."""
+        plain = f"{self.at.isoformat()}|{self.id}"
+        return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+
+    def older(self, time_field: str) -> Q:
+        """Rows that come after this place."""
+        return Q(**{f"{time_field}__lt": self.at}) | Q(**{time_field: self.at, "id__lt": self.id})
+
+
+def parse_cursor(text: str) -> Cursor:
+    """Read a cursor back.
+
+    Raises:
+        BadCursor: the text is not one of ours; start again from the first page.
+    """
+    try:
+        plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+        at, _, ident = plain.partition("|")
+        moment = datetime.fromisoformat(at)
+        cursor = Cursor(moment, UUID(ident))
+    except (binascii.Error, ValueError) as error:
+        raise BadCursor("The page cursor is not valid. Start from the first page.") from error
+    if moment.tzinfo is None:
+        raise BadCursor("The page cursor has a time without zone. Start from the first page.")
+    return cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Line]):
+    """One page of a list."""
+
+    rows: tuple[Line, ...]
+    after: str
+    """Cursor of the next, older page; empty on the last one."""

@@ -1,0 +1,185 @@
+"""One request with its neighbours: what its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ctxengine.engine.manifest import Budget, Manifest
+from ctxengine.ledger.models import PlanRow, RequestRow
+from ctxengine.ledger.queries.usage import Usage, usage_of
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMarker:
+    """A cache breakpoint that the request asked for."""
+
+    name: str
+    ttl: str
+    after_fragment: int | None
+    """Place of the last message part it closes, from 0; None for the two prefix markers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheView:
+    """Markers, prediction and warnings of a request."""
+
+    markers: tuple[CacheMarker, ...]
+    predicted: Usage
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDetail:
+    """Everything stored about one request."""
+
+    id: UUID
+    session_id: UUID
+    run_id: UUID
+    number: int
+    run_number: int
+    step: int
+    content_sequence: int
+    act_sequence: int
+    epoch: int
+    engine: str
+    provider: str
+    model: str
+    inputs: dict[str, Any]
+    manifest: Manifest
+    budget: Budget
+    cache: CacheView
+    request_sha256: str
+    prefix_sha256: str
+    wire_prefix_sha256: str
+    total_tokens: int
+    body_bytes: int
+    status: str
+    usage: Usage
+    usage_stored: dict[str, Any]
+    error: dict[str, Any]
+    reconstructed: bool
+    build_ms: float
+    created_at: datetime
+    answered_at: datetime | None
+
+    @property
+    def label(self) -> str:
+        """`run.step`, as people name it."""
+        return f"{self.run_number}.{self.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The request before or after, inside the session."""
+
+    id: UUID
+    label: str
+    prefix_sha256: str
+    epoch: int
+    total_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Requests around one, and since when its prefix has been the same."""
+
+    previous: Neighbour | None
+    next: Neighbour | None
+    same_prefix_since: str
+    """Label of the first request of the session with this prefix hash."""
+    prefix_is_pinned: bool | None
+    """Whether the prefix hash is the plan's; None when the plan is missing."""
+
+
+def request_detail(tenant_id: UUID, request_id: UUID) -> RequestDetail | None:
+    """The request, or None when this tenant has no such request. One query."""
+    row = RequestRow.objects.filter(tenant_id=tenant_id, id=request_id).first()
+    if row is None:
+        return None
+    return RequestDetail(
+        id=row.id,
+        session_id=row.session_id,
+        run_id=row.run_id,
+        number=row.number,
+        run_number=row.run_number,
+        step=row.step,
+        content_sequence=row.content_sequence,
+        act_sequence=row.act_sequence,
+        epoch=row.epoch,
+        engine=row.engine,
+        provider=row.provider,
+        model=row.model,
+        inputs=row.inputs,
+        manifest=Manifest.model_validate(row.manifest),
+        budget=Budget.model_validate(row.budget),
+        cache=_cache(row.cache),
+        request_sha256=row.request_sha256,
+        prefix_sha256=row.prefix_sha256,
+        wire_prefix_sha256=row.wire_prefix_sha256,
+        total_tokens=row.total_tokens,
+        body_bytes=row.body_bytes,
+        status=row.status,
+        usage=usage_of(row.usage),
+        usage_stored=row.usage,
+        error=row.error,
+        reconstructed=row.reconstructed,
+        build_ms=row.build_ms,
+        created_at=row.created_at,
+        answered_at=row.answered_at,
+    )
+
+
+def neighbours(tenant_id: UUID, request: RequestDetail) -> Neighbours:
+    """Previous and next request, and the prefix's history. Three queries."""
+    rows = RequestRow.objects.filter(tenant_id=tenant_id, session_id=request.session_id)
+    around = rows.filter(number__in=(request.number - 1, request.number + 1)).values(
+        "id", "number", "run_number", "step", "prefix_sha256", "epoch", "total_tokens"
+    )
+    near = {row["number"]: row for row in around}
+    first = (
+        rows.filter(prefix_sha256=request.prefix_sha256, number__lte=request.number)
+        .order_by("number")
+        .values_list("run_number", "step")
+        .first()
+    )
+    pinned = (
+        PlanRow.objects.filter(
+            tenant_id=tenant_id, session_id=request.session_id, epoch=request.epoch
+        )
+        .values_list("prefix_sha256", flat=True)
+        .first()
+    )
+    return Neighbours(
+        _neighbour(near.get(request.number - 1)),
+        _neighbour(near.get(request.number + 1)),
+        f"{first[0]}.{first[1]}" if first else request.label,
+        None if pinned is None else pinned == request.prefix_sha256,
+    )
+
+
+def _neighbour(row: Mapping[str, Any] | None) -> Neighbour | None:
+    if row is None:
+        return None
+    return Neighbour(
+        row["id"],
+        f"{row['run_number']}.{row['step']}",
+        row["prefix_sha256"],
+        row["epoch"],
+        row["total_tokens"],
+    )
+
+
+def _cache(stored: dict[str, Any]) -> CacheView:
+    predicted = stored.get("predicted") or {}
+    return CacheView(
+        markers=tuple(
+            CacheMarker(marker["name"], marker["ttl"], marker.get("after_fragment"))
+            for marker in stored.get("markers", ())
+        ),
+        predicted=Usage(predicted.get("fresh"), predicted.get("read"), predicted.get("write")),
+        warnings=tuple(stored.get("warnings", ())),
+    )

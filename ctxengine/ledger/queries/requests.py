@@ -1,0 +1,184 @@
+"""The list of requests across sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.ledger.queries.paging import Cursor, Page
+from ctxengine.ledger.queries.session import ran_classes
+from ctxengine.ledger.queries.sessions import session_titles
+from ctxengine.ledger.queries.usage import Usage, usage_of
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFilter:
+    """What a list of requests is narrowed to."""
+
+    words: tuple[str, ...] = ()
+    """Each must start the request's, session's or prefix's hash or id, or occur in the model."""
+    engine: str = ""
+    model: str = ""
+    status: str = ""
+    yielded: str = ""
+    """A budget class that gave up tokens, or `any`."""
+    origin: str = ""
+    """`live` or `reconstructed`."""
+    epoch_over: int | None = None
+    session_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """One request in a list."""
+
+    id: UUID
+    session_id: UUID
+    session_title: str
+    number: int
+    label: str
+    """`run.step`, as people name it."""
+    engine: str
+    provider: str
+    model: str
+    epoch: int
+    total_tokens: int
+    usable_tokens: int
+    predicted_read: int | None
+    usage: Usage
+    yields: tuple[str, ...]
+    status: str
+    reconstructed: bool
+    build_ms: float
+    request_sha256: str
+    created_at: datetime
+
+    @property
+    def read_gap(self) -> int | None:
+        """Reported minus predicted cache reads; None where either is unknown."""
+        if self.predicted_read is None or self.usage.read is None:
+            return None
+        return self.usage.read - self.predicted_read
+
+
+@dataclass(frozen=True, slots=True)
+class RequestQuery:
+    """A filter with a place in its list."""
+
+    where: RequestFilter = field(default_factory=RequestFilter)
+    after: Cursor | None = None
+    size: int = 50
+
+
+def list_requests(tenant_id: UUID, query: RequestQuery) -> Page[RequestLine]:
+    """One page of requests, newest first. Two queries."""
+    rows = _narrowed(tenant_id, query.where)
+    if query.after:
+        rows = rows.filter(query.after.older("created_at"))
+    found = list(rows.order_by("-created_at", "-id").values(*_FIELDS)[: query.size + 1])
+    shown = found[: query.size]
+    titles = session_titles(tenant_id, {row["session_id"] for row in shown}) if shown else {}
+    more = len(found) > query.size
+    after = Cursor(shown[-1]["created_at"], shown[-1]["id"]).text() if more else ""
+    return Page(tuple(_line(row, titles) for row in shown), after)
+
+
+def every_request(tenant_id: UUID, where: RequestFilter) -> Iterator[RequestLine]:
+    """All requests of a filter, read in pages of 200, for exports."""
+    query = RequestQuery(where, size=200)
+    while True:
+        page = list_requests(tenant_id, query)
+        yield from page.rows
+        if not page.after:
+            return
+        query = replace(query, after=Cursor(page.rows[-1].created_at, page.rows[-1].id))
+
+
+def request_models(tenant_id: UUID) -> tuple[str, ...]:
+    """Models that this tenant's sessions are bound to, for the filter. One query."""
+    rows = SessionRow.objects.filter(tenant_id=tenant_id).order_by("model")
+    return tuple(rows.values_list("model", flat=True).distinct()[:200])
+
+
+_FIELDS = (
+    "id",
+    "session_id",
+    "number",
+    "run_number",
+    "step",
+    "engine",
+    "provider",
+    "model",
+    "epoch",
+    "total_tokens",
+    "budget__usable",
+    "cache__predicted",
+    "usage",
+    "manifest__yields",
+    "status",
+    "reconstructed",
+    "build_ms",
+    "request_sha256",
+    "created_at",
+)
+
+
+def _narrowed(tenant_id: UUID, where: RequestFilter) -> QuerySet[RequestRow]:
+    rows = RequestRow.objects.filter(tenant_id=tenant_id)
+    for word in where.words:
+        rows = rows.filter(_matches(word))
+    exact = {"engine": where.engine, "model": where.model, "status": where.status}
+    rows = rows.filter(**{name: value for name, value in exact.items() if value})
+    if where.session_id:
+        rows = rows.filter(session_id=where.session_id)
+    if where.epoch_over is not None:
+        rows = rows.filter(epoch__gt=where.epoch_over)
+    if where.origin:
+        rows = rows.filter(reconstructed=where.origin == "reconstructed")
+    if where.yielded:
+        step = {"outcome": "ran"}
+        if where.yielded != "any":
+            step["budget_class"] = where.yielded
+        rows = rows.filter(manifest__yields__contains=[step])
+    return rows
+
+
+def _matches(word: str) -> Q:
+    if "\x00" in word:
+        return Q(pk__in=[])
+    low = word.lower()
+    found = Q(model__icontains=word)
+    for name in ("id", "session_id", "request_sha256", "prefix_sha256"):
+        found |= Q(**{f"{name}__startswith": low})
+    return found
+
+
+def _line(row: dict[str, Any], titles: dict[UUID, str]) -> RequestLine:
+    predicted = row["cache__predicted"] or {}
+    return RequestLine(
+        id=row["id"],
+        session_id=row["session_id"],
+        session_title=titles.get(row["session_id"], ""),
+        number=row["number"],
+        label=f"{row['run_number']}.{row['step']}",
+        engine=row["engine"],
+        provider=row["provider"],
+        model=row["model"],
+        epoch=row["epoch"],
+        total_tokens=row["total_tokens"],
+        usable_tokens=row["budget__usable"] or 0,
+        predicted_read=predicted.get("read"),
+        usage=usage_of(row["usage"]),
+        yields=ran_classes(row["manifest__yields"]),
+        status=row["status"],
+        reconstructed=row["reconstructed"],
+        build_ms=row["build_ms"],
+        request_sha256=row["request_sha256"],
+        created_at=row["created_at"],
+    )

@@ -1,0 +1,210 @@
+"""The list of sessions: filters, facets and keyset pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+
+from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.ledger.queries.paging import Cursor, Page
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """What a list of sessions is narrowed to; every field is optional."""
+
+    words: tuple[str, ...] = ()
+    """Each must occur in the title, agent, model or principal, or start the id."""
+    engine: str = ""
+    model: str = ""
+    agent: str = ""
+    import_format: str = ""
+    """A format name, `live` for sessions that were not imported, or `any` for imported ones."""
+    state: str = ""
+    epoch_over: int | None = None
+    parent: str = ""
+    """`child` keeps child sessions only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """One session in a list."""
+
+    id: UUID
+    title: str
+    agent: str
+    engine: str
+    provider: str
+    model: str
+    state: str
+    import_format: str
+    occasion: str
+    epoch: int
+    runs: int
+    requests: int
+    items: int
+    tokens: int
+    """Raw tokens of all items."""
+    peak_tokens: int
+    """Largest request."""
+    room_tokens: int | None
+    """What the newest request could be at most, in the same counting; None before the first one."""
+    pressure_count: int
+    active_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Values that occur, with the number of sessions of each."""
+
+    engines: tuple[tuple[str, int], ...] = ()
+    models: tuple[tuple[str, int], ...] = ()
+    formats: tuple[tuple[str, int], ...] = ()
+    states: tuple[tuple[str, int], ...] = ()
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionQuery:
+    """A filter with a place in its list."""
+
+    where: SessionFilter = field(default_factory=SessionFilter)
+    after: Cursor | None = None
+    size: int = 50
+
+
+def list_sessions(tenant_id: UUID, query: SessionQuery) -> Page[SessionLine]:
+    """One page of sessions, the most recently active first. One query."""
+    rows = _narrowed(tenant_id, query.where)
+    if query.after:
+        rows = rows.filter(query.after.older("active_at"))
+    found = list(_with_room(rows).order_by("-active_at", "-id")[: query.size + 1])
+    shown = found[: query.size]
+    more = len(found) > query.size
+    after = Cursor(shown[-1]["active_at"], shown[-1]["id"]).text() if more else ""
+    return Page(tuple(_line(row) for row in shown), after)
+
+
+def every_session(tenant_id: UUID, where: SessionFilter) -> Iterator[SessionLine]:
+    """All sessions of a filter, read in pages of 200, for exports."""
+    query = SessionQuery(where, size=200)
+    while True:
+        page = list_sessions(tenant_id, query)
+        yield from page.rows
+        if not page.after:
+            return
+        query = replace(query, after=Cursor(page.rows[-1].active_at, page.rows[-1].id))
+
+
+def session_facets(tenant_id: UUID) -> Facets:
+    """Counts over all sessions of the tenant. One query."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in _FACETS}
+    total = 0
+    grouped = (
+        SessionRow.objects.filter(tenant_id=tenant_id)
+        .order_by()
+        .values(*_FACETS)
+        .annotate(number=Count("id"))
+    )
+    for row in grouped:
+        total += row["number"]
+        for name in _FACETS:
+            counts[name][row[name]] += row["number"]
+    return Facets(
+        engines=_ordered(counts["engine"]),
+        models=_ordered(counts["model"]),
+        formats=_ordered(counts["import_format"]),
+        states=_ordered(counts["state"]),
+        total=total,
+    )
+
+
+def session_titles(tenant_id: UUID, ids: set[UUID]) -> dict[UUID, str]:
+    """Titles by id, for lists that name sessions. One query."""
+    rows = SessionRow.objects.filter(tenant_id=tenant_id, id__in=ids).values_list("id", "title")
+    return dict(rows)
+
+
+_FACETS = ("engine", "model", "import_format", "state")
+_FIELDS = (
+    "id",
+    "title",
+    "agent_name",
+    "agent_version",
+    "engine",
+    "provider",
+    "model",
+    "state",
+    "import_format",
+    "occasion",
+    "epoch",
+    "runs",
+    "requests",
+    "items",
+    "tokens",
+    "peak_tokens",
+    "pressure_count",
+    "active_at",
+)
+
+
+def _narrowed(tenant_id: UUID, where: SessionFilter) -> QuerySet[SessionRow]:
+    rows = SessionRow.objects.filter(tenant_id=tenant_id)
+    for word in where.words:
+        rows = rows.filter(_matches(word))
+    exact = {"engine": where.engine, "model": where.model, "state": where.state}
+    rows = rows.filter(**{name: value for name, value in exact.items() if value})
+    if where.agent:
+        rows = rows.filter(agent_name__icontains=where.agent)
+    if where.import_format == "live":
+        rows = rows.filter(import_format="")
+    elif where.import_format == "any":
+        rows = rows.exclude(import_format="")
+    elif where.import_format:
+        rows = rows.filter(import_format=where.import_format)
+    if where.epoch_over is not None:
+        rows = rows.filter(epoch__gt=where.epoch_over)
+    if where.parent == "child":
+        rows = rows.filter(parent_run_id__isnull=False)
+    return rows
+
+
+def _matches(word: str) -> Q:
+    # Postgres text holds no NUL, so a word with one can match nothing.
+    if "\x00" in word:
+        return Q(pk__in=[])
+    found = Q()
+    for name in ("title", "agent_name", "model", "principal"):
+        found |= Q(**{f"{name}__icontains": word})
+    return found | Q(id__startswith=word.lower())
+
+
+def _with_room(rows: QuerySet[SessionRow]) -> QuerySet[SessionRow, Any]:
+    newest = (
+        RequestRow.objects.filter(tenant_id=OuterRef("tenant_id"), session_id=OuterRef("id"))
+        .order_by("-number")
+        .annotate(room=F("budget__usable"))
+        .values("room")[:1]
+    )
+    found: QuerySet[SessionRow, Any] = rows.annotate(room=Subquery(newest)).values(*_FIELDS, "room")
+    return found
+
+
+def _line(row: dict[str, Any]) -> SessionLine:
+    agent = f"{row['agent_name']}@{row['agent_version']}"
+    room = row["room"]
+    return SessionLine(
+        agent=agent,
+        room_tokens=int(room) if room is not None else None,
+        **{name: row[name] for name in _FIELDS if not name.startswith("agent_")},
+    )
+
+
+def _ordered(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

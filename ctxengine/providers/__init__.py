@@ -1,0 +1,1 @@
+"""Model providers: what is known about their models, how their errors read, and the adapters that call them."""

@@ -1,0 +1,103 @@
+"""The one place that fetches rows for a tenant: another tenant's row is not found (design 5, style 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from ctxengine.ledger.models import Membership, PlanRow, RequestRow, Role, RunRow, SessionRow
+from ctxengine.service.specs import Actor, ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class TenantAccess:
+    """A person's way into a tenant."""
+
+    tenant_id: UUID
+    slug: str
+    name: str
+    role: Role
+
+
+def tenants_of(user: Any) -> list[TenantAccess]:
+    """Tenants a person belongs to, by slug."""
+    rows = Membership.objects.filter(user=user).select_related("tenant").order_by("tenant__slug")
+    return [
+        TenantAccess(row.tenant.id, row.tenant.slug, row.tenant.name, Role(row.role))
+        for row in rows
+    ]
+
+
+def tenant_for_user(user: Any, slug: str) -> TenantAccess:
+    """The tenant of that slug, if the person belongs to it.
+
+    Raises:
+        ServiceError: 404 otherwise, so that nobody learns which tenants exist.
+    """
+    for access in tenants_of(user):
+        if access.slug == slug:
+            return access
+    raise not_found("tenant")
+
+
+def session_of(actor: Actor, session_id: UUID) -> SessionRow:
+    """A session of the actor's tenant.
+
+    Raises:
+        ServiceError: 404 when there is none.
+    """
+    row = SessionRow.objects.filter(tenant_id=actor.tenant_id, id=session_id).first()
+    if row is None:
+        raise not_found("session")
+    return row
+
+
+def run_of(actor: Actor, run_id: UUID) -> RunRow:
+    """A run of the actor's tenant.
+
+    Raises:
+        ServiceError: 404 when there is none.
+    """
+    row = RunRow.objects.filter(tenant_id=actor.tenant_id, id=run_id).first()
+    if row is None:
+        raise not_found("run")
+    return row
+
+
+def open_run_of(actor: Actor, run_id: UUID) -> RunRow:
+    """A run that has not ended.
+
+    Raises:
+        ServiceError: 404 when there is none, 409 `run_ended` when it is over.
+    """
+    row = run_of(actor, run_id)
+    if row.state == "ended":
+        raise ServiceError(
+            "run_ended", 409, f"Run {row.number} has ended ({row.outcome}); start a new run.", outcome=row.outcome
+        )
+    return row
+
+
+def request_of(actor: Actor, request_id: UUID) -> RequestRow:
+    """A request of the actor's tenant.
+
+    Raises:
+        ServiceError: 404 when there is none.
+    """
+    row = RequestRow.objects.filter(tenant_id=actor.tenant_id, id=request_id).first()
+    if row is None:
+        raise not_found("request")
+    return row
+
+
+def plan_row_of(session: SessionRow, epoch: int | None = None) -> PlanRow:
+    """The plan of an epoch of a session, the current one by default."""
+    return PlanRow.objects.get(
+        tenant_id=session.tenant_id, session_id=session.id, epoch=epoch or session.epoch
+    )
+
+
+def not_found(what: str) -> ServiceError:
+    """A 404 that does not tell a foreign id from one that never was."""
+    return ServiceError("not_found", 404, f"There is no such {what}.")

@@ -1,0 +1,251 @@
+"""`POST runs/{id}/assemble`: project, allocate, yield, build, record (design 5 and 6).
+
+The same run at the same content head is the same step: its request is rebuilt from what was recorded, whatever the clock says
+now.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from ctxengine.engine.build import build
+from ctxengine.engine.errors import BudgetExceeded
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.request import CheckpointInput, ModelRequest
+from ctxengine.engine.step import (
+    Memory,
+    Prepared,
+    SessionFacts,
+    StepInputs,
+    fixed_frame,
+    floors_of,
+    prepare,
+)
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+from ctxengine.service.access import open_run_of, plan_row_of, session_of
+from ctxengine.service.checkpoints import opaque_of
+from ctxengine.service.clock import local_time, utc_now
+from ctxengine.service.delta import delta_of
+from ctxengine.service.memory_lines import memory_draft, memory_of
+from ctxengine.service.races import redo_once
+from ctxengine.service.rebuild import rebuild_request
+from ctxengine.service.refusals import refusal_of, refusing
+from ctxengine.service.request_rows import cache_json, request_row, step_drafts
+from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+from ctxengine.service.wiring import (
+    counter_of,
+    log_of,
+    new_id,
+    plan_from,
+    renderer_of,
+    session_facts,
+)
+
+
+def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
+    """Build the run's next request, or hand out again the one this step already has.
+
+    Raises:
+        ServiceError: `run_ended`, `calls_pending`, `budget_exceeded`, `stale_head` (409), `not_found` (404).
+    """
+    run = open_run_of(actor, run_id)
+    session = session_of(actor, run.session_id)
+    return redo_once(lambda: _assemble(actor, session, run, spec))
+
+
+def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) -> Assembled:
+    began = time.perf_counter()
+    log = log_of(session)
+    with refusing():
+        head = log.head()
+        _refuse_pending(log, run)
+        known = RequestRow.objects.filter(
+            tenant_id=actor.tenant_id,
+            run_id=run.id,
+            content_sequence=head.content_sequence,
+            act_sequence=head.act_sequence,
+        ).first()
+        if known is not None:
+            built = rebuild_request(session, known)
+            return _answer(actor, session, known, built, spec)
+        session.refresh_from_db(fields=["epoch", "requests", "act_sequence"])
+        plan = plan_from(log, plan_row_of(session))
+        facts = session_facts(session, plan)
+        now = utc_now()
+        memory = Memory(*(_lines(part) for part in (spec.knowledge, spec.recall, spec.corrections)))
+        wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
+        prepared = _prepare(actor, log, facts, wanted, memory)
+        opaque = opaque_of(run)
+        built = build(
+            prepared.run, CheckpointInput(opaque), plan, renderer=renderer_of(session.provider)
+        )
+        row = _record(actor, session, run, log, prepared, built, memory, wanted, now, began)
+    return _answer(actor, session, row, built, spec)
+
+
+def _refuse_pending(log: PostgresLog, run: RunRow) -> None:
+    waiting = [call.wire_call_id for call in log.open_calls() if call.run == str(run.id)]
+    if waiting:
+        raise ServiceError(
+            "calls_pending",
+            409,
+            f"{len(waiting)} tool calls have no result yet: {', '.join(waiting[:10])}. Report them to tool-results first.",
+            calls=waiting,
+        )
+
+
+def _wanted(
+    session: SessionRow,
+    run: RunRow,
+    plan: Plan,
+    spec: Assemble,
+    content_head: EventSeq,
+    head: EventSeq,
+    now: datetime,
+) -> StepInputs:
+    settings = run.settings
+    moment = spec.now
+    if moment is None and settings.get("now"):
+        moment = datetime.fromisoformat(settings["now"])
+    zone = spec.timezone or settings.get("timezone", "")
+    return StepInputs(
+        head=head,
+        content_head=content_head,
+        boundary=run.seed_event_sequence or 1,
+        epoch=plan.epoch,
+        engine=session.engine,
+        builder=plan.builder,
+        renderer=plan.renderer,
+        counter=plan.counter,
+        policy=plan.policy.label,
+        framing=plan.framing_version,
+        factor_millionths=settings.get("factor_millionths", 1_000_000),
+        now=local_time(moment or now, zone),
+        timezone=zone,
+        principal=session.principal,
+        scopes=tuple(settings.get("scopes", ())),
+        surface=settings.get("surface", ""),
+        opaque_tokens=settings.get("opaque_tokens", 0),
+    )
+
+
+def _lines(lines: tuple[MemoryLine, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((line.id, line.text) for line in lines)
+
+
+def _prepare(
+    actor: Actor, log: PostgresLog, facts: SessionFacts, wanted: StepInputs, memory: Memory
+) -> Prepared:
+    plan_total = fixed_frame(facts.plan, wanted.factor_millionths).total
+    try:
+        return prepare(
+            log,
+            facts,
+            wanted,
+            memory=memory,
+            floors=floors_of(log.newest_yields(), plan_total),
+            counter=counter_of(facts.plan.provider, facts.plan.model),
+        )
+    except BudgetExceeded as error:
+        record_exceeded(actor, log, error, wanted)
+        raise refusal_of(error) from error
+
+
+def record_exceeded(
+    actor: Actor, log: PostgresLog, error: BudgetExceeded, wanted: StepInputs
+) -> None:
+    """Write `context.budget.exceeded` once per step; asking again gives the same error and no other event."""
+    newest = log.newest(EventType.BUDGET_EXCEEDED)
+    if newest is not None and newest.payload["content_sequence"] == wanted.content_head:
+        return
+    draft = EventDraft(
+        type=EventType.BUDGET_EXCEEDED,
+        trust=Trust.PLATFORM,
+        payload={
+            "class": error.numbers["budget_class"],
+            "needed": error.numbers["needed"],
+            "available": error.numbers["available"],
+            "content_sequence": wanted.content_head,
+        },
+    )
+    log.append([draft], expected=None, at=utc_now(), key=actor.idempotency_key)
+
+
+def _record(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    log: PostgresLog,
+    prepared: Prepared,
+    built: ModelRequest,
+    memory: Memory,
+    wanted: StepInputs,
+    now: datetime,
+    began: float,
+) -> RequestRow:
+    request_id = new_id()
+    inputs = prepared.inputs
+    drafts = []
+    read = memory_draft(memory, wanted.content_head)
+    if read is not None:
+        inputs = inputs.model_copy(update={"memory_event": wanted.head + 1})
+        drafts.append(read)
+    step = run.steps + 1
+    drafts += step_drafts(
+        prepared, built, request_id=request_id, step=step, model=session.model, run=str(run.id)
+    )
+    with transaction.atomic():
+        log.append(drafts, expected=EventSeq(wanted.head), at=now, key=actor.idempotency_key)
+        RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(steps=step)
+        session.refresh_from_db(fields=["requests", "act_sequence"])
+        row = request_row(
+            session=session,
+            run=run,
+            request_id=request_id,
+            step=step,
+            inputs=inputs,
+            prepared=prepared,
+            built=built,
+            at=now,
+            build_ms=(time.perf_counter() - began) * 1000,
+        )
+        row.save(force_insert=True)
+        SessionRow.objects.filter(tenant_id=session.tenant_id, id=session.id).update(
+            requests=F("requests") + 1,
+            peak_tokens=max(session.peak_tokens, row.total_tokens),
+            pressure_count=F("pressure_count") + (1 if prepared.allocation.under_pressure else 0),
+        )
+    return row
+
+
+def _answer(
+    actor: Actor, session: SessionRow, row: RequestRow, built: ModelRequest, spec: Assemble
+) -> Assembled:
+    delta = None
+    if spec.base_request_id is not None:
+        base = RequestRow.objects.filter(
+            tenant_id=actor.tenant_id, id=spec.base_request_id, session_id=session.id
+        ).first()
+        if base is not None:
+            delta = delta_of(rebuild_request(session, base), built)
+    return Assembled(
+        request_id=row.id,
+        body=built.body,
+        manifest=row.manifest,
+        budget=row.budget,
+        cache=row.cache or cache_json(built),
+        prefix_sha256=row.prefix_sha256,
+        wire_prefix_sha256=row.wire_prefix_sha256,
+        request_sha256=row.request_sha256,
+        delta=delta,
+    )
+

@@ -1,0 +1,161 @@
+"""Resolving, storing and showing plans: shared by opening a session and rotating its epoch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, ClassCap
+from ctxengine.engine.canonical import digest_of
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.log.records import Batch
+from ctxengine.engine.plan.plan import PinnedTool, Plan, plan_text
+from ctxengine.engine.plan.schema import provider_schema
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.models import PlanRow
+from ctxengine.service.specs import PlanView, PolicySpec, ServiceError, ToolSpec
+
+
+def policy_of(spec: PolicySpec | None) -> BudgetPolicy:
+    """The default policy with a session's own figures, under a version made from them.
+
+    Raises:
+        ServiceError: 422 for a cap of a class that does not exist or cannot be capped.
+    """
+    if spec is None:
+        return DEFAULT_POLICY
+    given = spec.model_dump(exclude_none=True, exclude={"caps"})
+    caps = dict(DEFAULT_POLICY.caps)
+    for name, tokens in spec.caps.items():
+        if name not in caps or caps[name].tokens is None:
+            known = ", ".join(key for key, cap in caps.items() if cap.tokens is not None)
+            raise ServiceError("unknown_class", 422, f"{name!r} is no capped budget class; known: {known}.")
+        caps[name] = ClassCap(tokens=tokens, items=caps[name].items)
+    if not given and caps == DEFAULT_POLICY.caps:
+        return DEFAULT_POLICY
+    policy = DEFAULT_POLICY.model_copy(update={**given, "caps": caps, "name": "session"})
+    version = digest_of(policy.model_copy(update={"version": ""}).as_json())[:12]
+    return policy.model_copy(update={"version": version})
+
+
+def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
+    """Tools as the planner takes them.
+
+    Raises:
+        ServiceError: 422 when two tools share a name.
+        SchemaError: a schema is not a JSON object.
+    """
+    seen: set[str] = set()
+    tools = []
+    for spec in specs:
+        if spec.name in seen:
+            raise ServiceError("duplicate_tool", 422, f"Two tools are named {spec.name!r}.")
+        seen.add(spec.name)
+        tools.append(
+            PinnedTool(
+                name=spec.name,
+                wire_name="",
+                description=model_view(spec.description),
+                input_schema=provider_schema(spec.input_schema_raw),
+                output_schema=provider_schema(spec.output_schema_raw) if spec.output_schema_raw else None,
+                group="defined" if spec.model_visible else "hidden",
+                required_scopes=tuple(sorted(set(spec.required_scopes))),
+                side_effect=spec.side_effect,
+                result_trust=spec.result_trust,
+                server=spec.server,
+                serves=tuple(sorted(set(spec.serves))),
+                observes=tuple(sorted(set(spec.observes))),
+                required=spec.required,
+                always_loaded=spec.always_loaded,
+                presentation=spec.presentation,
+                synthesised=spec.synthesised,
+            )
+        )
+    return tools
+
+
+def plan_draft(plan: Plan, *, reasons: tuple[str, ...] = (), note: str = "", owner: str = "") -> EventDraft:
+    """The event that pins a plan: created for the first epoch, rotated for every later one."""
+    common: dict[str, Any] = {
+        "epoch": plan.epoch,
+        "prefix_sha256": plan.prefix_sha256,
+        "wire_prefix_sha256": plan.wire_prefix_sha256,
+        "prefix_tokens": plan.prefix_tokens,
+        "builder": plan.builder,
+    }
+    if plan.epoch == 1:
+        type = EventType.PLAN_CREATED
+        common |= {
+            "policy": plan.policy.label,
+            "skipped_tool_names": [model_view(name) for name in plan.skipped_names],
+            "warnings": list(plan.warnings),
+        }
+    else:
+        type = EventType.EPOCH_ROTATED
+        common |= {"reasons": list(reasons), "note": note, "recached_tokens": plan.prefix_tokens}
+    return EventDraft(
+        type=type, trust=Trust.PLATFORM, payload=common, body=plan_text(plan), owner=owner
+    )
+
+
+def plan_row(
+    plan: Plan,
+    *,
+    tenant_id: object,
+    session_id: object,
+    sequence: EventSeq,
+    batch: Batch,
+    reasons: tuple[str, ...],
+    at: datetime,
+) -> PlanRow:
+    """The row of a plan whose event stands at `sequence` of `batch`."""
+    event = next(event for event in batch.events if event.sequence == sequence)
+    return PlanRow(
+        tenant_id=tenant_id,
+        session_id=session_id,
+        epoch=plan.epoch,
+        sequence=sequence,
+        reasons=list(reasons),
+        provider=plan.provider,
+        model=plan.model,
+        body_id=event.body.id if event.body else None,
+        prefix_sha256=plan.prefix_sha256,
+        wire_prefix_sha256=plan.wire_prefix_sha256,
+        prefix_tokens=plan.prefix_tokens,
+        tokens_by_class={name: entry.model_dump() for name, entry in plan.by_class.items()},
+        policy=plan.policy.as_json(),
+        builder_version=plan.builder,
+        framing_version=plan.framing_version,
+        renderer=plan.renderer,
+        counter=plan.counter,
+        warnings=list(plan.warnings),
+        created_at=at,
+    )
+
+
+def plan_view(plan: Plan, reasons: tuple[str, ...] = ()) -> PlanView:
+    """A plan as REST shows it."""
+    return PlanView(
+        epoch=plan.epoch,
+        prefix_sha256=plan.prefix_sha256,
+        wire_prefix_sha256=plan.wire_prefix_sha256,
+        prefix_tokens=plan.prefix_tokens,
+        tokens_by_class={name: entry.model_dump() for name, entry in plan.by_class.items()},
+        tool_names=[tool.name for tool in plan.defined],
+        skipped_tool_names=plan.skipped_names,
+        warnings=list(plan.warnings),
+        reasons=list(reasons),
+        policy=plan.policy.as_json(),
+        builder_version=plan.builder,
+    )
+
+
+__all__ = [
+    "pinned_tools",
+    "plan_draft",
+    "plan_row",
+    "plan_view",
+    "policy_of",
+]

@@ -1,0 +1,69 @@
+"""Replay: rebuild recorded requests from the ledger and hold their hashes against the recorded ones (design 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from ctxengine.engine.build import BuildOptions
+from ctxengine.engine.errors import EngineError
+from ctxengine.engine.plan.plan import BUILDER_VERSION
+from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.service.access import request_of, session_of
+from ctxengine.service.rebuild import rebuild_request
+from ctxengine.service.specs import Actor, Replay
+
+_PROVE = BuildOptions(validate=False, with_body=False)
+
+
+def replay_request(*, actor: Actor, request_id: UUID) -> Replay:
+    """Rebuild one request and compare.
+
+    Raises:
+        ServiceError: 404.
+    """
+    row = request_of(actor, request_id)
+    return replay_row(session_of(actor, row.session_id), row)
+
+
+def replay_row(session: SessionRow, row: RequestRow) -> Replay:
+    """Rebuild the request of a row and compare; every failure to rebuild is a difference with its reason."""
+    if row.inputs.get("builder") != BUILDER_VERSION:
+        return _replay(row, "retired_builder", [], row.request_sha256)
+    try:
+        built = rebuild_request(session, row, options=_PROVE)
+    except (EngineError, LookupError) as error:
+        return _replay(row, "different", [], "", str(error))
+    if built.request_sha256 != row.request_sha256:
+        return _replay(row, "different", list(built.absent), built.request_sha256, "hashes differ")
+    verdict = "identical_except" if built.absent else "identical"
+    return _replay(row, verdict, list(built.absent), built.request_sha256)
+
+
+def _replay(
+    row: RequestRow, verdict: str, absent: list[str], rebuilt: str, why: str | None = None
+) -> Replay:
+    return Replay(
+        request_id=row.id,
+        verdict=verdict,
+        except_=absent,
+        recorded_sha256=row.request_sha256,
+        rebuilt_sha256=rebuilt,
+        first_difference=why,
+    )
+
+
+def prove_all(
+    *, session_id: UUID | None = None, request_id: UUID | None = None
+) -> Iterator[Replay]:
+    """Replay every recorded request, or those of one session, or one; for the command line, across tenants."""
+    rows = RequestRow.objects.order_by("tenant_id", "session_id", "number")
+    if session_id is not None:
+        rows = rows.filter(session_id=session_id)
+    if request_id is not None:
+        rows = rows.filter(id=request_id)
+    session: SessionRow | None = None
+    for row in rows.iterator(chunk_size=200):
+        if session is None or session.id != row.session_id:
+            session = SessionRow.objects.get(tenant_id=row.tenant_id, id=row.session_id)
+        yield replay_row(session, row)

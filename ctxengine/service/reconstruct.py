@@ -1,0 +1,444 @@
+"""A foreign session as one of ours: its log, plan, runs and the request at each model call (design 7.17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ctxengine.engine.budget.policy import IMPORTED_POLICY
+from ctxengine.engine.build import BuildOptions, build
+from ctxengine.engine.cache.session_key import session_key
+from ctxengine.engine.derive import Derivation
+from ctxengine.engine.errors import BudgetExceeded
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession
+from ctxengine.engine.log.records import GENESIS_HASH
+from ctxengine.engine.memory import MemoryLog
+from ctxengine.engine.plan.plan import PinnedTool, Plan
+from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
+from ctxengine.engine.plan.schema import SchemaError, provider_schema
+from ctxengine.engine.ports import OpenCall, TokenCounter
+from ctxengine.engine.request import CheckpointInput, Rendered
+from ctxengine.engine.step import (
+    Memory,
+    SessionFacts,
+    StepInputs,
+    fixed_frame,
+    floors_of,
+    prepare,
+)
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.wire.base import WireRenderer
+from ctxengine.engine.wire.registry import PROVIDER_API
+from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
+from ctxengine.service.crypto import encrypt, new_nonce_key, new_salt
+from ctxengine.service.drafts import content_draft
+from ctxengine.service.plans import plan_draft, plan_row
+from ctxengine.service.request_rows import request_row, step_drafts
+from ctxengine.service.wiring import counter_of, facts_about, new_id, renderer_of
+
+_EVENT_OF = {
+    EntryType.USER: EventType.USER_MESSAGE,
+    EntryType.INPUT: EventType.INPUT_RECEIVED,
+    EntryType.ASSISTANT: EventType.RESPONSE_COMPLETED,
+    EntryType.RESULT: EventType.TOOL_RESULT,
+    EntryType.SUMMARY: EventType.SUMMARY_IMPORTED,
+}
+_SOURCE_OF = {
+    EntryType.USER: "user",
+    EntryType.INPUT: "transcript:note",
+    EntryType.ASSISTANT: "model",
+    EntryType.SUMMARY: "summary:foreign",
+}
+_FALLBACK_PROVIDER = "compatible"
+_BUILD = BuildOptions(validate=False, with_body=False)
+
+
+@dataclass(slots=True)
+class Reconstructed:
+    """Rows ready to be written."""
+
+    session: SessionRow
+    plan: PlanRow
+    log: MemoryLog
+    runs: list[RunRow] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
+    kept_items: int = 0
+    """Ledger items that came from the file."""
+
+
+class _Memo:
+    """Renderings of carried units for the length of one import."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[EventSeq, str], Rendered] = {}
+
+    def get(self, sequence: EventSeq, form: str) -> Rendered | None:
+        return self._kept.get((sequence, form))
+
+    def put(self, sequence: EventSeq, form: str, rendered: Rendered) -> None:
+        self._kept[sequence, form] = rendered
+
+
+class Reconstruction:
+    """Walks a foreign session's entries in order and keeps the ledger's own books."""
+
+    def __init__(
+        self,
+        tenant_id: UUID,
+        foreign: ForeignSession,
+        *,
+        file_sha256: str,
+        format: str,
+        now: datetime,
+        parent: UUID | None = None,
+    ) -> None:
+        """Resolve the session's plan; nothing is written anywhere."""
+        self.foreign = foreign
+        self.now = now
+        provider = foreign.provider if foreign.provider in PROVIDER_API else _FALLBACK_PROVIDER
+        self.counter: TokenCounter = counter_of(provider, foreign.model)
+        self.renderer: WireRenderer = renderer_of(provider)
+        session_id, nonce_key = new_id(), new_nonce_key()
+        self.log = MemoryLog(
+            str(tenant_id), str(session_id), salt=new_salt, body_id=lambda _: str(new_id())
+        )
+        plan = imported_plan(foreign, provider, self.counter, self.renderer, nonce_key)
+        self.facts = SessionFacts(
+            plan, nonce_key, session_key(str(tenant_id), str(session_id)), imported=True
+        )
+        self.derivation = Derivation(self.counter, foreign_as_pointer=True)
+        self.memo = _Memo()
+        batch = self.log.append(
+            [_imported(foreign, file_sha256, format, parent), plan_draft(plan)],
+            expected=EventSeq(0),
+            at=now,
+        )
+        self.out = Reconstructed(
+            session=_session_row(tenant_id, session_id, foreign, plan, nonce_key, file_sha256, format, now),
+            plan=plan_row(
+                plan,
+                tenant_id=tenant_id,
+                session_id=session_id,
+                sequence=EventSeq(2),
+                batch=batch,
+                reasons=(),
+                at=now,
+            ),
+            log=self.log,
+        )
+        self._sequence_of: dict[int, EventSeq] = {}
+        self._last_at: str | None = None
+
+    def run(self, progress: Callable[[int], None] | None = None) -> Reconstructed:
+        """Append every entry, opening runs and rebuilding requests on the way."""
+        for place, entry in enumerate(self.foreign.entries):
+            if entry.type is EntryType.USER or not self.out.runs:
+                self._open_run(entry)
+            if entry.type is EntryType.ASSISTANT:
+                self._request(entry)
+            self._append(place, entry)
+            self._last_at = entry.at or self._last_at
+            if progress is not None:
+                progress(place + 1)
+        self._close_run()
+        return self._sealed()
+
+    def _open_run(self, entry: Entry) -> None:
+        self._close_run()
+        session = self.out.session
+        session.runs += 1
+        self.out.runs.append(
+            RunRow(
+                tenant_id=session.tenant_id,
+                id=new_id(),
+                session_id=session.id,
+                number=session.runs,
+                seed_event_sequence=self.log.head().sequence + 1,
+                settings={"imported": True},
+                started_at=_moment(entry.at) or self.now,
+            )
+        )
+
+    def _close_run(self) -> None:
+        if not self.out.runs or self.out.runs[-1].state == "ended":
+            return
+        run = self.out.runs[-1]
+        interrupted = bool(self.log.open_calls()) or self._last_is_result()
+        run.state, run.outcome = "ended", "interrupted" if interrupted else "completed"
+        run.ended_at = _moment(self._last_at) or self.now
+        ended = EventDraft(
+            type=EventType.RUN_ENDED,
+            trust=Trust.PLATFORM,
+            run=str(run.id),
+            payload={"outcome": run.outcome, "opaque_dropped": 0},
+        )
+        self.log.append([ended], expected=None, at=self.now)
+
+    def _last_is_result(self) -> bool:
+        head = self.log.head()
+        if not head.content_sequence:
+            return False
+        (event,) = self.log.events(after=EventSeq(head.content_sequence - 1), limit=1)
+        return event.type is EventType.TOOL_RESULT
+
+    def _append(self, place: int, entry: Entry) -> None:
+        run = self.out.runs[-1]
+        sequence = EventSeq(self.log.head().sequence + 1)
+        call = self._call(entry)
+        draft = content_draft(
+            self.log,
+            type=_EVENT_OF[entry.type],
+            format=entry.format,
+            raw=entry.body,
+            trust=entry.trust,
+            sequence=sequence,
+            derivation=self.derivation,
+            run=str(run.id),
+            source=_SOURCE_OF.get(entry.type) or f"tool:{call.name if call else entry.name or ''}",
+            payload=self._payload(entry),
+            answers=call,
+            is_error=entry.is_error,
+        )
+        batch = self.log.append([draft], expected=None, at=self.now)
+        self._sequence_of[place] = sequence
+        if not entry.synthetic:
+            self.out.kept_items += len(batch.items)
+
+    def _call(self, entry: Entry) -> OpenCall | None:
+        if entry.type is not EntryType.RESULT or entry.call_ref is None:
+            return None
+        sequence = self._sequence_of[entry.call_ref[0]]
+        return next(
+            call
+            for call in self.log.open_calls()
+            if (call.sequence, call.ordinal) == (sequence, entry.call_ref[1])
+        )
+
+    def _payload(self, entry: Entry) -> dict[str, Any]:
+        payload: dict[str, Any] = {}
+        if entry.at:
+            payload["at"] = entry.at
+        if entry.synthetic:
+            payload["synthetic"] = True
+        if entry.type is EntryType.USER:
+            payload["run_number"] = self.out.session.runs
+        if entry.type is EntryType.ASSISTANT:
+            payload |= {
+                "stop_reason": model_view(entry.stop_reason or ""),
+                "response_model": model_view(entry.model or ""),
+                "request": str(self.out.requests[-1].id) if self._answers_request() else None,
+            }
+        if entry.extra:
+            payload["extra"] = model_view(entry.extra)[:4000]
+        return payload
+
+    def _answers_request(self) -> bool:
+        requests = self.out.requests
+        return bool(requests) and requests[-1].content_sequence == self.log.head().content_sequence
+
+    def _request(self, entry: Entry) -> None:
+        """The request that this answer replied to; none where nothing stood before the answer."""
+        run, head = self.out.runs[-1], self.log.head()
+        if head.content_sequence == 0 or self.log.open_calls():
+            return
+        plan = self.facts.plan
+        wanted = StepInputs(
+            head=head.sequence,
+            content_head=head.content_sequence,
+            boundary=run.seed_event_sequence or 1,
+            epoch=1,
+            engine=plan.engine,
+            builder=plan.builder,
+            renderer=plan.renderer,
+            counter=plan.counter,
+            policy=plan.policy.label,
+            framing=plan.framing_version,
+            now=_iso(self._last_at or entry.at),
+        )
+        floors = floors_of(self.log.newest_yields(), fixed_frame(plan, 1_000_000).total)
+        try:
+            prepared = prepare(
+                self.log, self.facts, wanted, memory=Memory(), floors=floors, counter=self.counter
+            )
+        except BudgetExceeded:
+            # The file's own request was answered, so our conservative count is what does not fit.
+            return
+        built = build(
+            prepared.run,
+            CheckpointInput(),
+            plan,
+            renderer=self.renderer,
+            memo=self.memo,
+            options=_BUILD,
+        )
+        run.steps += 1
+        request_id = new_id()
+        self.log.append(
+            step_drafts(
+                prepared,
+                built,
+                request_id=request_id,
+                step=run.steps,
+                model=plan.model,
+                run=str(run.id),
+                reconstructed=True,
+            ),
+            expected=None,
+            at=self.now,
+        )
+        session = self.out.session
+        row = request_row(
+            session=session,
+            run=run,
+            request_id=request_id,
+            step=run.steps,
+            inputs=prepared.inputs,
+            prepared=prepared,
+            built=built,
+            at=_moment(self._last_at or entry.at) or self.now,
+            build_ms=0,
+            reconstructed=True,
+        )
+        row.body_bytes = sum(len(fragment.data) for fragment in built.fragments)
+        row.status, row.usage = "answered", _usage(entry)
+        session.requests += 1
+        session.peak_tokens = max(session.peak_tokens, row.total_tokens)
+        session.pressure_count += prepared.allocation.under_pressure
+        self.out.requests.append(row)
+
+    def _sealed(self) -> Reconstructed:
+        head, session = self.log.head(), self.out.session
+        session.last_sequence, session.last_hash = head.sequence, head.hash
+        session.content_sequence, session.act_sequence = head.content_sequence, head.act_sequence
+        session.items, session.units, session.turns = head.items, head.units, head.turns
+        session.tokens, session.pointer_tokens = head.tokens, head.pointer_tokens
+        session.result_tokens = head.result_tokens
+        session.active_at = _moment(self._last_at) or self.now
+        return self.out
+
+
+def imported_plan(
+    foreign: ForeignSession,
+    provider: str,
+    counter: TokenCounter,
+    renderer: WireRenderer,
+    nonce_key: bytes,
+) -> Plan:
+    """The plan of an imported session: the file's own instructions and tools, excess listed as warnings."""
+    known = facts_about(provider, foreign.model)
+    tools = []
+    for tool in foreign.tools:
+        try:
+            schema = provider_schema(tool.input_schema)
+        except SchemaError:
+            schema = '{"type":"object"}'
+        tools.append(
+            PinnedTool(
+                name=tool.name,
+                wire_name="",
+                description=model_view(tool.description),
+                input_schema=schema,
+                synthesised=tool.synthesised,
+            )
+        )
+    return resolve_plan(
+        PlanRequest(
+            engine="suffix",
+            provider=provider,
+            model=foreign.model,
+            window=known.window,
+            max_output=known.max_output,
+            instructions=foreign.instructions,
+            tools=tools,
+            policy=IMPORTED_POLICY,
+        ),
+        counter=counter,
+        renderer=renderer,
+        nonce_key=nonce_key,
+    )
+
+
+def _imported(
+    foreign: ForeignSession, file_sha256: str, format: str, parent: UUID | None
+) -> EventDraft:
+    return EventDraft(
+        type=EventType.SESSION_IMPORTED,
+        trust=Trust.PLATFORM,
+        payload={
+            "file_sha256": file_sha256,
+            "format": format,
+            "key": model_view(foreign.key),
+            "items_in": foreign.items_in,
+            "parent_session": str(parent) if parent else None,
+        },
+    )
+
+
+def _session_row(
+    tenant_id: UUID,
+    session_id: UUID,
+    foreign: ForeignSession,
+    plan: Plan,
+    nonce_key: bytes,
+    file_sha256: str,
+    format: str,
+    now: datetime,
+) -> SessionRow:
+    return SessionRow(
+        tenant_id=tenant_id,
+        id=session_id,
+        title=model_view(foreign.title)[:300],
+        engine="suffix",
+        provider=plan.provider,
+        model=model_view(foreign.model),
+        agent_name=format,
+        agent_version="imported",
+        import_sha256=file_sha256,
+        import_format=format,
+        nonce_key=encrypt(nonce_key),
+        settings={"key": model_view(foreign.key)},
+        counter=plan.counter,
+        last_hash=GENESIS_HASH,
+        created_at=_moment(foreign.started_at) or now,
+        active_at=now,
+    )
+
+
+def _usage(entry: Entry) -> dict[str, Any]:
+    """Usage as the file reports it; it belongs to the original request and teaches nothing (design 7.17)."""
+    if entry.usage is None:
+        return {}
+    fresh, read, written = entry.usage.fresh, entry.usage.cache_read, entry.usage.cache_write
+    return {
+        "fresh": fresh,
+        "cache_read": read,
+        "cache_write_5m": written,
+        "cache_write_1h": None,
+        "output": entry.usage.output,
+        "prompt_total": sum(value or 0 for value in (fresh, read, written)),
+        "problems": [],
+        "of_original": True,
+    }
+
+
+def _iso(text: str | None) -> str | None:
+    moment = _moment(text)
+    return moment.isoformat() if moment is not None else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A file's time; None for anything that is not a time with offset."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+

@@ -1,0 +1,119 @@
+"""A provider's refusal reported by the runtime: what to do next, and what it teaches (design 5, 7.10)."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.tokens.factors import CalibrationFactor
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import Calibration, RequestRow, RunRow, SessionRow
+from ctxengine.providers.failures import Failure, read_failure
+from ctxengine.service.clock import utc_now
+from ctxengine.service.specs import Actor, ResponseTaken, ServiceError, TakeResponse
+from ctxengine.service.wiring import log_of
+
+
+def take_error(
+    *,
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    request: RequestRow | None,
+    spec: TakeResponse,
+) -> ResponseTaken:
+    """Record the failure and answer `reassemble` or `fail`.
+
+    An over-length refusal raises the run's factor to what was learnt and allows one reassembly; the second one fails.
+    """
+    if request is None:
+        raise ServiceError("stale_request", 409, "The run has no request that could have failed.")
+    now = utc_now()
+    failure = read_failure(spec.error_status or 0, spec.error_body_raw or "")
+    repeated = failure.code == "over_length" and run.settings.get("over_length", 0) >= 1
+    following = "fail" if repeated else failure.next
+    drafts = [
+        EventDraft(
+            type=EventType.RESPONSE_FAILED,
+            trust=Trust.PLATFORM,
+            run=str(run.id),
+            payload={
+                "request": str(request.id),
+                "status": spec.error_status,
+                "code": failure.code,
+                "next": following,
+            },
+        )
+    ]
+    with transaction.atomic():
+        if failure.code == "over_length" and not repeated:
+            drafts.append(_learnt(actor, session, run, request, failure, now))
+        log_of(session).append(drafts, expected=None, at=now, key=actor.idempotency_key)
+        RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
+            status="failed", error={"status": spec.error_status, "code": failure.code}
+        )
+    return ResponseTaken(next=following, code=failure.code)
+
+
+def _learnt(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    request: RequestRow,
+    failure: Failure,
+    now: datetime,
+) -> EventDraft:
+    """Keep what the refusal says and make the next build of this run smaller."""
+    factor = run.settings.get("factor_millionths", 1_000_000)
+    expected = math.ceil(request.total_tokens * factor / 1_000_000)
+    rejected = failure.actual or expected
+    accepted = failure.maximum or min(math.floor(rejected * 0.9), rejected - 1)
+    known = CalibrationFactor(model=session.model, millionths=factor)
+    # What was sent as `expected` was too long: the same raw count must come out below what is accepted.
+    actual = max(rejected, math.ceil(expected * rejected / max(1, accepted)))
+    learnt = known.raised_to(request.total_tokens, actual)
+    run.settings |= {
+        "factor_millionths": learnt.millionths,
+        "over_length": run.settings.get("over_length", 0) + 1,
+    }
+    RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
+    _keep(actor, session, rejected, failure.maximum, learnt, now)
+    return EventDraft(
+        type=EventType.WINDOW_LEARNED,
+        trust=Trust.PLATFORM,
+        run=str(run.id),
+        payload={
+            "request": str(request.id),
+            "rejected": rejected,
+            "maximum": failure.maximum,
+            "factor_millionths": learnt.millionths,
+        },
+    )
+
+
+def _keep(
+    actor: Actor,
+    session: SessionRow,
+    rejected: int,
+    maximum: int | None,
+    learnt: CalibrationFactor,
+    now: datetime,
+) -> None:
+    key = {
+        "tenant_id": actor.tenant_id,
+        "provider": session.provider,
+        "model": session.model[:200],
+    }
+    row, _ = Calibration.objects.get_or_create(**key, defaults={"updated_at": now})
+    changes: dict[str, Any] = {
+        "factor_millionths": max(row.factor_millionths, learnt.millionths),
+        "rejected_min": min(row.rejected_min or rejected, rejected),
+        "updated_at": now,
+    }
+    if maximum is not None:
+        changes["verified_window"] = maximum
+    Calibration.objects.filter(**key).update(**changes)

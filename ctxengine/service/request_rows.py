@@ -1,0 +1,138 @@
+"""What a built request leaves behind: its events and its row."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.request import ModelRequest
+from ctxengine.engine.step import Prepared, StepInputs
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+
+
+def step_drafts(
+    prepared: Prepared,
+    built: ModelRequest,
+    *,
+    request_id: UUID,
+    step: int,
+    model: str,
+    run: str,
+    reconstructed: bool = False,
+) -> list[EventDraft]:
+    """Events of one step: floors that rose, pressure if any, then the request itself."""
+    allocation = prepared.allocation
+    drafts = [
+        EventDraft(
+            type=EventType.YIELD_APPLIED,
+            trust=Trust.PLATFORM,
+            run=run,
+            payload={
+                "class": raised.budget_class.value,
+                "floor_sequence": raised.floor,
+                "model": model,
+                "plan_total": built.budget.total,
+                "policy": prepared.inputs.policy,
+                "before": raised.before,
+                "after": raised.after,
+                "items": raised.items,
+                "forced_by": str(request_id),
+            },
+        )
+        for raised in allocation.raises
+    ]
+    if allocation.under_pressure:
+        drafts.append(
+            EventDraft(
+                type=EventType.BUDGET_PRESSURE,
+                trust=Trust.PLATFORM,
+                run=run,
+                payload={
+                    "request": str(request_id),
+                    "fits": True,
+                    "steps": [entry.model_dump(mode="json") for entry in allocation.yields],
+                    "legacy_tool_excerpts": 0,
+                },
+            )
+        )
+    payload: dict[str, Any] = {
+        "request": str(request_id),
+        "step": step,
+        "epoch": prepared.inputs.epoch,
+        "prefix_sha256": built.plan.prefix_sha256,
+        "request_sha256": built.request_sha256,
+        "tokens": built.budget.request,
+    }
+    if reconstructed:
+        payload["reconstructed"] = True
+    drafts.append(
+        EventDraft(
+            type=EventType.REQUEST_STARTED, trust=Trust.PLATFORM, run=run, payload=payload
+        )
+    )
+    return drafts
+
+
+def cache_json(built: ModelRequest) -> dict[str, Any]:
+    """Markers and routing key of a request, for its row and for REST."""
+    return {
+        "markers": [
+            {"name": marker.name, "ttl": marker.ttl, "after_fragment": marker.after_fragment}
+            for marker in built.markers
+        ],
+        "predicted": None,
+        "warnings": [],
+    }
+
+
+def request_row(
+    *,
+    session: SessionRow,
+    run: RunRow,
+    request_id: UUID,
+    step: int,
+    inputs: StepInputs,
+    prepared: Prepared,
+    built: ModelRequest,
+    at: datetime,
+    build_ms: float,
+    reconstructed: bool = False,
+) -> RequestRow:
+    """The row of a built request; `session.requests` must be the count before it."""
+    recorded = inputs.model_copy(
+        update={
+            "opaque": {
+                str(sequence): built.unit_digests[sequence] for sequence in built.opaque_units
+            }
+        }
+    )
+    return RequestRow(
+        tenant_id=session.tenant_id,
+        id=request_id,
+        session_id=session.id,
+        run_id=run.id,
+        number=session.requests + 1,
+        run_number=run.number,
+        step=step,
+        content_sequence=inputs.content_head,
+        act_sequence=session.act_sequence,
+        epoch=inputs.epoch,
+        engine=session.engine,
+        provider=built.plan.provider,
+        model=built.plan.model,
+        inputs=recorded.model_dump(mode="json"),
+        manifest=built.manifest.as_json(),
+        budget=built.budget.model_dump(mode="json"),
+        cache=cache_json(built),
+        request_sha256=built.request_sha256,
+        prefix_sha256=built.plan.prefix_sha256,
+        wire_prefix_sha256=built.plan.wire_prefix_sha256,
+        total_tokens=built.budget.request,
+        body_bytes=len(built.body),
+        reconstructed=reconstructed,
+        build_ms=build_ms,
+        created_at=at,
+    )

@@ -1,0 +1,304 @@
+"""What the doors hand to the use cases, and what they get back.
+
+Fields that hold foreign JSON (`*_raw`) are the exact text as received: doors cut them out of the request body and never
+re-serialise them (design 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.trust.levels import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts, and for which tenant. Every use case takes one and touches no other tenant."""
+
+    tenant_id: UUID
+    label: str
+    """`key:PREFIX`, `user:NAME` or `system`."""
+    idempotency_key: str = ""
+
+
+class Spec(BaseModel):
+    """Base: unknown fields are refused by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelRef(Spec):
+    """The model a session is bound to."""
+
+    provider: str = Field(max_length=48)
+    name: str = Field(min_length=1, max_length=200)
+    window: int | None = Field(default=None, ge=1024, le=100_000_000)
+    """Context window in tokens, where the caller knows better than the model table."""
+    max_output: int | None = Field(default=None, ge=1, le=10_000_000)
+
+
+class AgentRef(Spec):
+    """A versioned agent; (tenant, name, version) never changes."""
+
+    name: str = Field(min_length=1, max_length=200)
+    version: str = Field(min_length=1, max_length=100)
+    instructions: str = ""
+
+
+SideEffect = Literal["none", "workspace_read", "network_read", "workspace_write", "network_write", "world"]
+
+
+class ToolSpec(Spec):
+    """One tool as the runtime declares it."""
+
+    name: str = Field(min_length=1, max_length=200)
+    description: str = ""
+    input_schema_raw: str = '{"type":"object","properties":{}}'
+    """JSON text of the schema, as received."""
+    output_schema_raw: str | None = None
+    required_scopes: tuple[str, ...] = ()
+    side_effect: SideEffect = "world"
+    result_trust: Trust = Trust.EXTERNAL_UNTRUSTED
+    server: str = ""
+    serves: tuple[str, ...] = ()
+    always_loaded: bool = False
+    observes: tuple[str, ...] = ()
+    deferred: bool = False
+    required: bool = False
+    model_visible: bool = True
+    presentation: str | None = None
+    synthesised: bool = False
+
+
+class PolicySpec(Spec):
+    """Figures of the budget policy that a session overrides. Caps are by class name."""
+
+    policy_cap: int | None = Field(default=None, ge=1024)
+    reserve: int | None = Field(default=None, ge=1)
+    margin: float | None = Field(default=None, ge=0, lt=0.9)
+    low_water: float | None = Field(default=None, gt=0, le=1)
+    history_floor: int | None = Field(default=None, ge=0)
+    caps: dict[str, int] = Field(default_factory=dict)
+
+
+class PrincipalSpec(Spec):
+    """On whose behalf the agent works."""
+
+    id: str = Field(min_length=1, max_length=200)
+    scopes: tuple[str, ...] = ()
+
+
+class SnapshotSpec(Spec):
+    """The session-open memory snapshot."""
+
+    trace_id: str = ""
+    watermark: int = 0
+    items: tuple[str, ...] = ()
+
+
+class OpenSession(Spec):
+    """`POST sessions`."""
+
+    engine: Literal["suffix", "working_set", "boundary"] = "suffix"
+    model: ModelRef
+    agent: AgentRef
+    tools: tuple[ToolSpec, ...] = ()
+    title: str = Field(default="", max_length=300)
+    principal: PrincipalSpec | None = None
+    occasion: Literal["interactive", "scheduled", "child"] = "interactive"
+    parent_run: UUID | None = None
+    persona: tuple[str, ...] = ()
+    snapshot: SnapshotSpec | None = None
+    policy: PolicySpec | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+
+
+class Content(Spec):
+    """Content as received: raw text and how to read it."""
+
+    format: ContentFormat = ContentFormat.TEXT
+    raw: str
+
+
+class StartRun(Spec):
+    """`POST sessions/{id}/runs`."""
+
+    message: Content
+    scopes: tuple[str, ...] | None = None
+    now: datetime | None = None
+    timezone: str | None = None
+    surface: str | None = Field(default=None, max_length=100)
+
+
+class MemoryLine(Spec):
+    """A recall, knowledge or correction line the runtime supplies for a step."""
+
+    text: str
+    id: str = ""
+    score: float | None = None
+
+
+class Assemble(Spec):
+    """`POST runs/{id}/assemble`."""
+
+    recall: tuple[MemoryLine, ...] = ()
+    corrections: tuple[MemoryLine, ...] = ()
+    knowledge: tuple[MemoryLine, ...] = ()
+    now: datetime | None = None
+    timezone: str | None = None
+    base_request_id: UUID | None = None
+
+
+class TakeResponse(Spec):
+    """`POST runs/{id}/responses`: exactly one of `response_raw` and `error`."""
+
+    request_id: UUID | None = None
+    response_raw: str | None = None
+    usage_raw: str | None = None
+    latency_ms: int | None = Field(default=None, ge=0)
+    error_status: int | None = None
+    error_body_raw: str | None = None
+
+
+class ToolResult(Spec):
+    """One result of a tool call."""
+
+    call_id: str = Field(min_length=1, max_length=1000)
+    """The id the request showed the model (or the one the provider sent)."""
+    content: Content
+    is_error: bool = False
+    trust: Trust | None = None
+    retain: Literal["objective", "reminder", "hook", "operation"] | None = None
+    operation_id: str | None = None
+
+
+class TakeToolResults(Spec):
+    """`POST runs/{id}/tool-results`."""
+
+    results: tuple[ToolResult, ...] = Field(min_length=1)
+
+
+class TakeInput(Spec):
+    """`POST runs/{id}/input`."""
+
+    message: Content
+    retain: Literal["objective", "reminder", "hook", "operation"] | None = None
+
+
+class EndRun(Spec):
+    """`POST runs/{id}/end`."""
+
+    outcome: Literal["completed", "failed", "interrupted", "cancelled"] = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan as REST shows it."""
+
+    epoch: int
+    prefix_sha256: str
+    wire_prefix_sha256: str
+    prefix_tokens: int
+    tokens_by_class: dict[str, Any]
+    tool_names: list[str]
+    skipped_tool_names: list[str]
+    warnings: list[str]
+    reasons: list[str]
+    policy: dict[str, Any]
+    builder_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """Answer of open_session."""
+
+    id: UUID
+    plan: PlanView
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """Answer of start_run."""
+
+    id: UUID
+    number: int
+    seed_event_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """Answer of assemble. `body` is the provider request as ready JSON bytes."""
+
+    request_id: UUID
+    body: bytes
+    manifest: dict[str, Any]
+    budget: dict[str, Any]
+    cache: dict[str, Any]
+    prefix_sha256: str
+    wire_prefix_sha256: str
+    request_sha256: str
+    delta: bytes | None = None
+    """Ready JSON of the delta form, where a known base request was named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAction:
+    """What the runtime must do with one call of the answer."""
+
+    id: str
+    name: str
+    action: Literal["execute", "answered", "refused"]
+    arguments_raw: str = "{}"
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseTaken:
+    """Answer of take_response; for an error report `next` is `reassemble` or `fail`."""
+
+    next: Literal["tools", "finish", "redo", "reassemble", "fail"]
+    calls: list[CallAction] = field(default_factory=list)
+    nudge: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsTaken:
+    """Answer of take_tool_results: `assemble`, or `tools` while calls are open."""
+
+    next: Literal["assemble", "tools"]
+    open_calls: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Answer of replay: verdict is `identical`, `identical_except`, `retired_builder` or `different`."""
+
+    request_id: UUID
+    verdict: str
+    except_: list[str]
+    recorded_sha256: str
+    rebuilt_sha256: str
+    first_difference: str | None = None
+
+    @property
+    def identical(self) -> bool:
+        """Whether the request rebuilds to its hash (opaque and erased blocks by their recorded digests)."""
+        return self.verdict in {"identical", "identical_except"}
+
+
+class ServiceError(Exception):
+    """A refusal with a stable code and an HTTP status."""
+
+    def __init__(self, code: str, status: int, detail: str, **extra: Any) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.status = status
+        self.detail = detail
+        self.extra = extra

@@ -1,0 +1,140 @@
+"""`POST sessions/{id}/runs`: append the user's message and open the run it begins (design 5)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from ctxengine.engine.derive import Derivation
+from ctxengine.engine.events import EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.models import Calibration, RunRow, SessionRow
+from ctxengine.service.access import session_of
+from ctxengine.service.clock import local_time, utc_now
+from ctxengine.service.drafts import content_draft
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
+from ctxengine.service.rotate_epoch import continue_import
+from ctxengine.service.specs import Actor, RunStarted, ServiceError, StartRun
+from ctxengine.service.wiring import counter_of, log_of, new_id
+
+
+def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
+    """Open a run.
+
+    Raises:
+        ServiceError: `run_open` (409) while another run of the session is open; `session_ended` (409); `invalid_content`
+            (422).
+    """
+    session = session_of(actor, session_id)
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
+    continue_import(actor=actor, session=session)
+    if spec.timezone or spec.now:
+        local_time(spec.now or utc_now(), spec.timezone or "")
+    return redo_once(lambda: _start(actor, session, spec))
+
+
+def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
+    now, run_id, log = utc_now(), new_id(), log_of(session)
+    _refuse_second(session)
+    with refusing():
+        head = log.head()
+        sequence = EventSeq(head.sequence + 1)
+        number = session.runs + 1
+        payload: dict[str, Any] = {"run_number": number}
+        if spec.scopes is not None:
+            payload["scopes"] = [model_view(scope) for scope in spec.scopes]
+        if spec.timezone:
+            payload["timezone"] = spec.timezone
+        if spec.surface:
+            payload["surface"] = model_view(spec.surface)
+        draft = content_draft(
+            log,
+            type=EventType.USER_MESSAGE,
+            format=spec.message.format,
+            raw=spec.message.raw,
+            trust=Trust.USER,
+            sequence=sequence,
+            derivation=Derivation(counter_of(session.provider, session.model)),
+            run=str(run_id),
+            source="user",
+            payload=payload,
+            owner=session.principal,
+        )
+        refuse_empty(draft.items, spec.message.format)
+        try:
+            with transaction.atomic():
+                log.append([draft], expected=head.sequence, at=now, key=actor.idempotency_key)
+                _run_row(actor, session, spec, run_id, number, sequence, now).save(force_insert=True)
+                SessionRow.objects.filter(tenant_id=actor.tenant_id, id=session.id).update(
+                    runs=F("runs") + 1
+                )
+        except IntegrityError as error:
+            raise _run_open() from error
+    return RunStarted(run_id, number, sequence)
+
+
+def _refuse_second(session: SessionRow) -> None:
+    rows = RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
+    if rows.exclude(state="ended").exists():
+        raise _run_open()
+    session.refresh_from_db(fields=["runs"])
+
+
+def _run_open() -> ServiceError:
+    return ServiceError(
+        "run_open", 409, "A run of this session is still open; finish or end it before starting another."
+    )
+
+
+def _run_row(
+    actor: Actor,
+    session: SessionRow,
+    spec: StartRun,
+    run_id: UUID,
+    number: int,
+    sequence: EventSeq,
+    now: datetime,
+) -> RunRow:
+    factor = (
+        Calibration.objects.filter(
+            tenant_id=actor.tenant_id, provider=session.provider, model=session.model
+        )
+        .values_list("factor_millionths", flat=True)
+        .first()
+    )
+    return RunRow(
+        tenant_id=actor.tenant_id,
+        id=run_id,
+        session_id=session.id,
+        number=number,
+        seed_event_sequence=sequence,
+        settings={
+            "scopes": [model_view(s) for s in spec.scopes]
+            if spec.scopes is not None
+            else session.settings.get("scopes", []),
+            "surface": model_view(spec.surface or ""),
+            "timezone": spec.timezone or "",
+            "now": spec.now.isoformat() if spec.now else None,
+            "factor_millionths": factor or 1_000_000,
+        },
+        started_at=now,
+    )
+
+
+def refuse_empty(items: object, format: ContentFormat) -> None:
+    """A message must say something: a run that begins with nothing cannot be answered.
+
+    Raises:
+        ServiceError: 422 `invalid_content`.
+    """
+    if not items:
+        raise ServiceError("invalid_content", 422, f"The message ({format.value}) holds no content.")

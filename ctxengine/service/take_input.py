@@ -1,0 +1,53 @@
+"""`POST runs/{id}/input`: a late user message (design 5)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from ctxengine.engine.derive import Derivation
+from ctxengine.engine.events import EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import RunRow, SessionRow
+from ctxengine.service.access import open_run_of, session_of
+from ctxengine.service.clock import utc_now
+from ctxengine.service.drafts import content_draft
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
+from ctxengine.service.specs import Actor, ResultsTaken, TakeInput
+from ctxengine.service.start_run import refuse_empty
+from ctxengine.service.wiring import counter_of, log_of
+
+
+def take_input(*, actor: Actor, run_id: UUID, spec: TakeInput) -> ResultsTaken:
+    """Append user input to an open run; it stays last until the model answers it.
+
+    Raises:
+        ServiceError: `run_ended` (409); `invalid_content` (422).
+    """
+    run = open_run_of(actor, run_id)
+    session = session_of(actor, run.session_id)
+    return redo_once(lambda: _take(actor, session, run, spec))
+
+
+def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeInput) -> ResultsTaken:
+    log, now = log_of(session), utc_now()
+    with refusing():
+        head = log.head()
+        draft = content_draft(
+            log,
+            type=EventType.INPUT_RECEIVED,
+            format=spec.message.format,
+            raw=spec.message.raw,
+            trust=Trust.USER,
+            sequence=EventSeq(head.sequence + 1),
+            derivation=Derivation(counter_of(session.provider, session.model)),
+            run=str(run.id),
+            source="user",
+            payload={"retain": spec.retain} if spec.retain else {},
+            owner=session.principal,
+        )
+        refuse_empty(draft.items, spec.message.format)
+        log.append([draft], expected=head.sequence, at=now, key=actor.idempotency_key)
+    left = [call.wire_call_id for call in log.open_calls() if call.run == str(run.id)]
+    return ResultsTaken(next="tools" if left else "assemble", open_calls=left)

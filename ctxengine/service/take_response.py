@@ -1,0 +1,251 @@
+"""`POST runs/{id}/responses`: what the model said, or how the provider refused (design 5)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from ctxengine.engine.content.decode import Stripped, strip_opaque
+from ctxengine.engine.content.response import ResponseContent, from_response
+from ctxengine.engine.derive import Derivation
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ItemKind
+from ctxengine.engine.log.hydrate import decode_event
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import OpenCall
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+from ctxengine.service.access import open_run_of, plan_row_of, session_of
+from ctxengine.service.calls import judge_call
+from ctxengine.service.checkpoints import keep_opaque
+from ctxengine.service.clock import utc_now
+from ctxengine.service.drafts import content_draft, platform_result
+from ctxengine.service.end_run import finish_run
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
+from ctxengine.service.report_error import take_error
+from ctxengine.service.specs import (
+    Actor,
+    CallAction,
+    ResponseTaken,
+    ServiceError,
+    TakeResponse,
+)
+from ctxengine.service.usage import usage_of
+from ctxengine.service.wiring import counter_of, log_of, plan_from
+
+_UNFINISHED = frozenset({"pause_turn", "incomplete"})
+
+
+def take_response(*, actor: Actor, run_id: UUID, spec: TakeResponse) -> ResponseTaken:
+    """Append a response and say what the runtime must do with each of its calls.
+
+    Raises:
+        ServiceError: `stale_request` (409) when the named request is no longer the run's latest or was answered already;
+            `calls_pending` (409); `invalid_content` (422); `run_ended` (409).
+    """
+    run = open_run_of(actor, run_id)
+    session = session_of(actor, run.session_id)
+    if (spec.response_raw is None) == (spec.error_status is None):
+        raise ServiceError("invalid_content", 422, "Report either a response or an error, not both and not neither.")
+    if spec.error_status is not None:
+        request = current_request(run, spec.request_id)
+        return take_error(actor=actor, session=session, run=run, request=request, spec=spec)
+    return redo_once(lambda: _take(actor, session, run, spec))
+
+
+def current_request(run: RunRow, named: UUID | None) -> RequestRow | None:
+    """The request a response answers: the run's latest, which must not have been answered or superseded.
+
+    Raises:
+        ServiceError: 409 `stale_request`.
+    """
+    latest = (
+        RequestRow.objects.filter(tenant_id=run.tenant_id, run_id=run.id).order_by("-number").first()
+    )
+    if latest is None:
+        if named is not None:
+            raise ServiceError("stale_request", 409, f"Request {named} is not of this run.")
+        return None
+    if named is not None and named != latest.id:
+        raise ServiceError(
+            "stale_request", 409, f"Request {named} was superseded by {latest.id}.", latest=str(latest.id)
+        )
+    if latest.status == "answered":
+        raise ServiceError(
+            "stale_request",
+            409,
+            f"Request {latest.id} was answered already; assemble the next one first.",
+            latest=str(latest.id),
+        )
+    return latest
+
+
+def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) -> ResponseTaken:
+    now, log = utc_now(), log_of(session)
+    request = current_request(run, spec.request_id)
+    with refusing():
+        head = log.head()
+        _refuse_superseded(request, head.content_sequence)
+        if any(call.run == str(run.id) for call in log.open_calls()):
+            raise ServiceError(
+                "calls_pending", 409, "Calls of the response before are still open; report their results first."
+            )
+        content = from_response(spec.response_raw or "")
+        stripped = strip_opaque(content.format, content.body, role="assistant")
+        plan = plan_from(log, plan_row_of(session))
+        taken = _Taken(actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1))
+        drafts, calls = taken.drafts(request, spec)
+        following = _next(calls, content)
+        with transaction.atomic():
+            batch = log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
+            if stripped.opaque:
+                keep_opaque(run, taken.sequence, stripped.opaque, at=now)
+                _count_opaque(run, stripped, session)
+            _answered(actor, session, request, spec, content, now)
+            if following == "finish":
+                run.refresh_from_db(fields=["state"])
+                finish_run(session=session, run=run, log=log, outcome="completed", at=now)
+        del batch
+    return ResponseTaken(next=following, calls=calls)
+
+
+def _refuse_superseded(request: RequestRow | None, content_head: EventSeq) -> None:
+    if request is not None and request.content_sequence != content_head:
+        raise ServiceError(
+            "stale_request",
+            409,
+            "Something was appended since this request was built; assemble again.",
+            latest=str(request.id),
+        )
+
+
+class _Taken:
+    """One response on its way into the log."""
+
+    def __init__(
+        self,
+        actor: Actor,
+        session: SessionRow,
+        run: RunRow,
+        log: PostgresLog,
+        plan: Plan,
+        content: ResponseContent,
+        stripped: Stripped,
+        sequence: EventSeq,
+    ) -> None:
+        self.actor = actor
+        self.session = session
+        self.run = run
+        self.log = log
+        self.plan = plan
+        self.content = content
+        self.stripped = stripped
+        self.sequence = sequence
+        self.derivation = Derivation(counter_of(session.provider, session.model))
+
+    def drafts(
+        self, request: RequestRow | None, spec: TakeResponse
+    ) -> tuple[list[EventDraft], list[CallAction]]:
+        """The response's event, then a platform result for each call that is not to be executed."""
+        response = content_draft(
+            self.log,
+            type=EventType.RESPONSE_COMPLETED,
+            format=self.content.format,
+            raw=self.stripped.body,
+            trust=Trust.MODEL,
+            sequence=self.sequence,
+            derivation=self.derivation,
+            run=str(self.run.id),
+            source="model",
+            payload=self._payload(request, spec),
+            owner=self.session.principal,
+        )
+        drafts, calls = [response], []
+        decoded = {
+            item.ordinal: item
+            for item in decode_event(
+                EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body
+            )
+        }
+        for facts in response.items:
+            if facts.kind is not ItemKind.TOOL_CALL:
+                continue
+            item = decoded[facts.ordinal]
+            name = self.plan.ledger_name(item.name or "")
+            verdict = judge_call(self.plan, name, item.arguments or "")
+            shown = item.call_id or facts.wire_call_id
+            if verdict.refusal is not None:
+                call = OpenCall(
+                    self.sequence, facts.ordinal, facts.name, facts.call_id, facts.wire_call_id, str(self.run.id)
+                )
+                drafts.append(
+                    platform_result(
+                        self.log,
+                        call=call,
+                        text=verdict.refusal,
+                        sequence=EventSeq(self.sequence + len(drafts)),
+                        derivation=self.derivation,
+                        run=str(self.run.id),
+                    )
+                )
+            calls.append(
+                CallAction(
+                    id=shown,
+                    name=name,
+                    action="execute" if verdict.refusal is None else "refused",
+                    arguments_raw=verdict.arguments,
+                    result=verdict.refusal,
+                )
+            )
+        return drafts, calls
+
+    def _payload(self, request: RequestRow | None, spec: TakeResponse) -> dict[str, Any]:
+        return {
+            "request": str(request.id) if request is not None else None,
+            "stop_reason": model_view(self.content.stop_reason or ""),
+            "response_model": model_view(self.content.model or ""),
+            "latency_ms": spec.latency_ms,
+            "opaque": [
+                {"before": block.before, "kind": block.kind, "bytes": len(block.raw.encode("utf-8", "surrogatepass"))}
+                for block in self.stripped.opaque
+            ],
+        }
+
+
+def _count_opaque(run: RunRow, stripped: Stripped, session: SessionRow) -> None:
+    """Reasoning that will be replayed inside the run costs tokens too; its size is kept, its text is not."""
+    counter = counter_of(session.provider, session.model)
+    tokens = sum(counter.text(block.raw) for block in stripped.opaque)
+    run.settings["opaque_tokens"] = run.settings.get("opaque_tokens", 0) + tokens
+    RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
+
+
+def _answered(
+    actor: Actor,
+    session: SessionRow,
+    request: RequestRow | None,
+    spec: TakeResponse,
+    content: ResponseContent,
+    now: datetime,
+) -> None:
+    if request is None:
+        return
+    usage = usage_of(actor, session, request, spec.usage_raw or content.usage_raw)
+    RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
+        status="answered", usage=usage, answered_at=now
+    )
+
+
+def _next(calls: list[CallAction], content: ResponseContent) -> Any:
+    if any(call.action == "execute" for call in calls):
+        return "tools"
+    if calls or content.stop_reason in _UNFINISHED:
+        return "redo"
+    return "finish"

@@ -1,0 +1,124 @@
+"""`POST runs/{id}/tool-results`: append results with their trust (design 5, 7.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ctxengine.engine.derive import Derivation
+from ctxengine.engine.events import EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import OpenCall
+from ctxengine.engine.trust.levels import Trust, may_claim
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.models import RunRow, SessionRow
+from ctxengine.service.access import open_run_of, plan_row_of, session_of
+from ctxengine.service.clock import utc_now
+from ctxengine.service.drafts import content_draft
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
+from ctxengine.service.specs import (
+    Actor,
+    ResultsTaken,
+    ServiceError,
+    TakeToolResults,
+    ToolResult,
+)
+from ctxengine.service.wiring import counter_of, log_of, plan_from
+
+
+def take_tool_results(*, actor: Actor, run_id: UUID, spec: TakeToolResults) -> ResultsTaken:
+    """Append all results of one report, or none.
+
+    Raises:
+        ServiceError: `unknown_call` (422) for an id that waits for no result; `trust_above_ceiling` (422) when a result claims
+            more than its pinned tool allows; `invalid_content` (422); `run_ended` (409).
+    """
+    run = open_run_of(actor, run_id)
+    session = session_of(actor, run.session_id)
+    return redo_once(lambda: _take(actor, session, run, spec))
+
+
+def _take(
+    actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults
+) -> ResultsTaken:
+    log, now = log_of(session), utc_now()
+    with refusing():
+        head = log.head()
+        waiting = [call for call in log.open_calls() if call.run == str(run.id)]
+        matched = match_calls(spec.results, waiting)
+        plan = plan_from(log, plan_row_of(session))
+        derivation = Derivation(counter_of(session.provider, session.model))
+        drafts = [
+            content_draft(
+                log,
+                type=EventType.TOOL_RESULT,
+                format=result.content.format,
+                raw=result.content.raw,
+                trust=_trust(plan, call, result),
+                sequence=EventSeq(head.sequence + 1 + place),
+                derivation=derivation,
+                run=str(run.id),
+                source=f"tool:{plan.ledger_name(call.name)}",
+                payload=_payload(result),
+                answers=call,
+                is_error=result.is_error,
+                owner=session.principal,
+            )
+            for place, (result, call) in enumerate(matched)
+        ]
+        log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
+    answered = {call.wire_call_id for _, call in matched}
+    left = [call.wire_call_id for call in waiting if call.wire_call_id not in answered]
+    return ResultsTaken(next="tools" if left else "assemble", open_calls=left)
+
+
+def match_calls(
+    results: Sequence[ToolResult], waiting: Sequence[OpenCall]
+) -> list[tuple[ToolResult, OpenCall]]:
+    """Each result with the call it answers: by wire id, else by the provider's own id, oldest first.
+
+    Raises:
+        ServiceError: 422 `unknown_call`.
+    """
+    free = list(waiting)
+    matched = []
+    for result in results:
+        named = model_view(result.call_id)
+        call = next((c for c in free if c.wire_call_id == named), None) or next(
+            (c for c in free if c.call_id == named), None
+        )
+        if call is None:
+            known = ", ".join(c.wire_call_id for c in free) or "none"
+            raise ServiceError(
+                "unknown_call", 422, f"No open call has the id {named!r}; open calls: {known}.", call_id=named
+            )
+        free.remove(call)
+        matched.append((result, call))
+    return matched
+
+
+def _trust(plan: Plan, call: OpenCall, result: ToolResult) -> Trust:
+    tool = plan.tool(plan.ledger_name(call.name))
+    ceiling = tool.result_trust if tool is not None else Trust.EXTERNAL_UNTRUSTED
+    if result.trust is None:
+        return Trust.EXTERNAL_UNTRUSTED
+    if not may_claim(result.trust, ceiling):
+        raise ServiceError(
+            "trust_above_ceiling",
+            422,
+            f"The result of {call.wire_call_id} claims {result.trust.value}; its tool allows at most {ceiling.value}.",
+            claimed=result.trust.value,
+            ceiling=ceiling.value,
+        )
+    return result.trust
+
+
+def _payload(result: ToolResult) -> dict[str, str]:
+    payload = {}
+    if result.retain:
+        payload["retain"] = result.retain
+    if result.operation_id:
+        payload["operation_id"] = model_view(result.operation_id)
+    return payload

@@ -1,0 +1,1 @@
+"""The Django site: settings, addresses, the embedded Postgres and the process supervisor."""

@@ -1,0 +1,1 @@
+"""An embedded Postgres: its programs found, run under an account that it accepts, shared by processes."""

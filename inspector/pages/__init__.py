@@ -1,0 +1,3 @@
+"""One module per page of the console."""
+
+from __future__ import annotations

@@ -1,0 +1,21 @@
+"""Whole numbers in an address."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest
+
+_MOST = 2**62
+
+
+def whole(request: HttpRequest, name: str) -> int | None:
+    """A parameter that is a whole number from nought up, or None when it is absent.
+
+    Raises:
+        Http404: it is something else; no page lives at such an address.
+    """
+    text = request.GET.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > _MOST:
+        raise Http404(f"{name} must be a whole number.")
+    return int(text)

@@ -1,0 +1,82 @@
+"""P5, first tab: the fifteen rows and why each looks as it does."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from ctxengine.engine.layout import ROWS, Region, Row
+from ctxengine.engine.manifest import Form, Manifest, Reason, RowTotal, Span
+from inspector.access import Viewer, member
+from inspector.contexts import RowLine, RowsPage
+from inspector.figures import number
+from inspector.pages.request_frame import frame_of, shell_of
+from inspector.reasons import FORM_WORDS, WORDS, why
+from inspector.render import Twin, show
+from inspector.ruler import region_sum
+from inspector.trust import lowest_first
+
+_BAR = 90
+_NEAR = 0.8
+
+
+@require_safe
+@member()
+def request_rows(
+    request: HttpRequest, viewer: Viewer, request_id: UUID, twin: Twin
+) -> HttpResponse:
+    """All fifteen rows, empty ones too, and what was left out."""
+    frame = frame_of(viewer, request_id, "request")
+    manifest = frame.request.manifest
+    lines = [_line(row, manifest) for row in ROWS]
+    page = RowsPage(
+        shell=shell_of(viewer, frame, "request", "Rows"),
+        frame=frame,
+        region_a=tuple(line for line in lines if line.row.region is Region.A),
+        region_b=tuple(line for line in lines if line.row.region is Region.B),
+        sum_a=region_sum(manifest, Region.A),
+        sum_b=region_sum(manifest, Region.B),
+        out=tuple((span, why(span)) for span in manifest.spans if span.form is Form.OUT),
+    )
+    return show(request, "request_rows.html", page, twin)
+
+
+def _line(row: Row, manifest: Manifest) -> RowLine:
+    total = next((entry for entry in manifest.rows if entry.row == row.number), None)
+    if total is None:
+        total = RowTotal(row=row.number, tokens=0, items=0, source="", reason=_nothing(row))
+    spans = [span for span in manifest.spans if span.row == row.number]
+    cap = total.cap_tokens
+    used = min(1.0, total.tokens / cap) if cap else 0.0
+    trusts = tuple(level for level, _ in lowest_first(total.trust)) or (row.trust,)
+    return RowLine(
+        row=row,
+        total=total,
+        trusts=trusts,
+        cap=cap,
+        bar=round(_BAR * used) if cap else None,
+        near_cap=used >= _NEAR,
+        words=tuple(_words(total, spans)),
+        source="≈" if total.source == "estimated" else "",
+    )
+
+
+def _nothing(row: Row) -> Reason:
+    return Reason.NOTHING_PINNED if row.region is Region.A else Reason.NOTHING_THIS_STEP
+
+
+def _words(total: RowTotal, spans: list[Span]) -> list[str]:
+    kept = [span for span in spans if span.form not in (Form.OUT, Form.EMPTY)]
+    words = [WORDS[total.reason]]
+    for span in kept:
+        named = f"{number(span.items)} {FORM_WORDS[span.form]}"
+        if span.from_item and span.to_item and span.items > 1:
+            named += f", {span.from_item} to {span.to_item}"
+        elif span.from_item:
+            named += f", {span.from_item}"
+        elif len(kept) == 1 and span.reason is total.reason and not span.numbers:
+            continue
+        words.append(f"{named}: {why(span)}" if span.reason is not total.reason else named)
+    return words

@@ -1,0 +1,60 @@
+"""What the tabs of a session share: the session itself, or 404."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404
+from django.urls import reverse
+
+from ctxengine.ledger.queries.session import SessionHead, parent_session, session_head
+from inspector.access import Viewer
+from inspector.contexts import Crumb, SessionFrame, Shell, Tab
+from inspector.render import Twin
+
+TABS = (("Runs", "session"), ("Events", "session-events"), ("Plan", "session-plan"))
+
+
+def head_or_404(viewer: Viewer, session_id: UUID) -> SessionHead:
+    """The session of this tenant.
+
+    Raises:
+        Http404: there is none of that id here.
+    """
+    head = session_head(viewer.tenant_id, session_id)
+    if head is None:
+        raise Http404("No such session.")
+    return head
+
+
+def session_title(head: SessionHead) -> str:
+    """The title, or the start of the id where there is none."""
+    return head.title or f"Session {str(head.id)[:8]}"
+
+
+def session_address(slug: str, session_id: UUID) -> str:
+    """Where a session's first tab lives."""
+    return reverse("inspector:session", args=[slug, session_id, Twin.HTML])
+
+
+def frame_of(viewer: Viewer, head: SessionHead, name: str) -> SessionFrame:
+    """Tabs and parent of a session."""
+    tabs = tuple(
+        Tab(
+            label,
+            reverse(f"inspector:{route}", args=[viewer.slug, head.id, Twin.HTML]),
+            route == name,
+        )
+        for label, route in TABS
+    )
+    parent = parent_session(viewer.tenant_id, head.parent_run_id) if head.parent_run_id else None
+    return SessionFrame(head, tabs, parent)
+
+
+def shell_of(viewer: Viewer, head: SessionHead, tab: str = "") -> Shell:
+    """Surroundings of a session's page."""
+    here = reverse("inspector:session", args=[viewer.slug, head.id, Twin.HTML])
+    title = session_title(head)
+    crumbs = [Crumb("Sessions", reverse("inspector:sessions", args=[viewer.slug, Twin.HTML]))]
+    crumbs += [Crumb(title, here), Crumb(tab)] if tab else [Crumb(title)]
+    return Shell(viewer, f"{tab} · {title}" if tab else title, "sessions", tuple(crumbs))

@@ -1,0 +1,102 @@
+"""P2: the list of sessions."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Page, parse_cursor
+from ctxengine.ledger.queries.sessions import (
+    SessionFilter,
+    SessionLine,
+    SessionQuery,
+    every_session,
+    list_sessions,
+    session_facets,
+)
+from inspector.access import Viewer, member
+from inspector.contexts import SessionsPage, Shell
+from inspector.querylang import QueryError, over, read_query
+from inspector.render import Twin, csv_stream, json_stream, show
+
+_FIELDS = ("engine", "model", "agent", "format", "state", "epoch", "is")
+_SELECTS = ("engine", "model", "format", "state")
+CSV_HEADER = (
+    "id", "title", "agent", "engine", "provider", "model", "state", "format", "epochs", "runs",
+    "requests", "items", "tokens", "peak_tokens", "pressure", "active_at",
+)  # fmt: skip
+
+
+@require_safe
+@member()
+def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
+    """Search and filter; the address is the whole state. A bad query is 400, its text kept."""
+    chosen = {name: request.GET.get(name, "") for name in _SELECTS}
+    text = request.GET.get("q", "")
+    problem = ""
+    where, query = SessionFilter(), SessionQuery()
+    try:
+        where = _filter(text, chosen)
+        size = int(request.GET.get("size", "0") or 0)
+        after = request.GET.get("after", "")
+        query = SessionQuery(
+            where,
+            after=parse_cursor(after) if after else None,
+            size=size if size in PAGE_SIZES else PAGE_SIZES[0],
+        )
+    except (QueryError, BadCursor) as error:
+        problem = str(error)
+    except ValueError:
+        problem = f"size is one of {', '.join(map(str, PAGE_SIZES))}."
+    if not problem and twin is Twin.CSV:
+        rows = (_csv(line) for line in every_session(viewer.tenant_id, where))
+        return csv_stream("sessions", CSV_HEADER, rows)
+    if not problem and twin is Twin.JSON:
+        return json_stream(every_session(viewer.tenant_id, where))
+    none: Page[SessionLine] = Page((), "")
+    page = SessionsPage(
+        shell=Shell(viewer, "Sessions", "sessions"),
+        query=text,
+        problem=problem,
+        chosen=chosen,
+        facets=session_facets(viewer.tenant_id),
+        page=none if problem else list_sessions(viewer.tenant_id, query),
+        filtered=where != SessionFilter() or bool(problem),
+        address=request.GET.urlencode(),
+    )
+    return show(request, "sessions.html", page, _page_twin(twin), 400 if problem else 200)
+
+
+def _page_twin(twin: Twin) -> Twin:
+    return Twin.HTML if twin is Twin.HTML else Twin.JSON
+
+
+def _filter(text: str, chosen: dict[str, str]) -> SessionFilter:
+    query = read_query(text, _FIELDS)
+    terms = query.terms
+    if terms.get("is", "child") != "child":
+        raise QueryError("is: knows only is:child.")
+    return SessionFilter(
+        words=query.words,
+        engine=terms.get("engine") or chosen["engine"],
+        model=terms.get("model") or chosen["model"],
+        agent=terms.get("agent", ""),
+        import_format=terms.get("format") or chosen["format"],
+        state=terms.get("state") or chosen["state"],
+        epoch_over=over(terms, "epoch"),
+        parent=terms.get("is", ""),
+    )
+
+
+def _csv(line: SessionLine) -> tuple[object, ...]:
+    return (
+        line.id, line.title, line.agent, line.engine, line.provider, line.model, line.state,
+        line.import_format, line.epoch, line.runs, line.requests, line.items, line.tokens,
+        line.peak_tokens, line.pressure_count, line.active_at,
+    )  # fmt: skip
+
+
+def list_address(slug: str) -> str:
+    """Where the list of sessions lives."""
+    return reverse("inspector:sessions", args=[slug, Twin.HTML])

@@ -1,0 +1,53 @@
+"""The keys, as a page."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from inspector.access import Viewer, member
+from inspector.contexts import Shell, ShortcutsPage
+from inspector.render import show
+
+GROUPS = (
+    (
+        "Everywhere",
+        (
+            ("/", "jump box"),
+            ("?", "this page"),
+            ("g o", "overview"),
+            ("g s", "sessions"),
+            ("g r", "requests"),
+            ("g i", "imports"),
+            ("t", "colour scheme: system, light, dark"),
+            ("c", "copy the address of this view"),
+            ("Esc", "leave a field"),
+        ),
+    ),
+    (
+        "Lists",
+        (
+            ("j", "next line"),
+            ("k", "line before"),
+            ("Enter", "open the line"),
+        ),
+    ),
+    (
+        "A request",
+        (
+            ("j", "next request, same tab"),
+            ("k", "request before, same tab"),
+            ("d", "compare with the request before"),
+            (".", "download the raw body"),
+            ("e", "unfold everything, or fold it again"),
+        ),
+    ),
+)
+
+
+@require_safe
+@member()
+def shortcuts(request: HttpRequest, viewer: Viewer) -> HttpResponse:
+    """All keys; they do nothing while a field has the focus."""
+    page = ShortcutsPage(Shell(viewer, "Keys", ""), GROUPS)
+    return show(request, "shortcuts.html", page)

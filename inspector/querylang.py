@@ -1,0 +1,60 @@
+"""The query box: words and `field:value` terms, as one text that is also the address (ui 1.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_TERM = re.compile(r'(?:(?P<field>[a-z_]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+
+
+class QueryError(ValueError):
+    """A query that cannot be read; the message stands under the box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query's free words and its terms."""
+
+    words: tuple[str, ...]
+    terms: Mapping[str, str]
+
+
+def read_query(text: str, fields: tuple[str, ...]) -> Query:
+    """Read a query.
+
+    Raises:
+        QueryError: a term names a field that this list has not, or gives none a value twice.
+    """
+    words: list[str] = []
+    terms: dict[str, str] = {}
+    for match in _TERM.finditer(text):
+        value = match["quoted"] if match["quoted"] is not None else match["plain"]
+        name = match["field"]
+        if name is None or (name not in fields and name in {"http", "https"}):
+            words.append(match.group() if name else value)
+            continue
+        if name not in fields:
+            known = ", ".join(f"{field}:" for field in fields)
+            raise QueryError(f"There is no field {name}: here. Known are {known}.")
+        if name in terms:
+            raise QueryError(f"{name}: stands twice. Keep one.")
+        terms[name] = value
+    return Query(tuple(words), terms)
+
+
+def over(terms: Mapping[str, str], name: str) -> int | None:
+    """The number of a `name:>N` term; None when there is none.
+
+    Raises:
+        QueryError: the term is not written that way.
+    """
+    value = terms.get(name)
+    if value is None:
+        return None
+    match = re.fullmatch(r">?([0-9]{1,9})", value)
+    if match is None:
+        raise QueryError(f"Write {name}:>1, not {name}:{value}.")
+    found = int(match[1])
+    return found if value.startswith(">") else found - 1

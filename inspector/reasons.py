@@ -1,0 +1,99 @@
+"""The manifest's reasons and the yield ladder in words. Pages say nothing that is not in a manifest."""
+
+from __future__ import annotations
+
+from ctxengine.engine.budget.classes import RULE_OF, BudgetClass
+from ctxengine.engine.layout import ROWS, Row
+from ctxengine.engine.manifest import Cut, Form, Reason, Span, YieldStep
+from inspector.figures import number
+
+WORDS: dict[Reason, str] = {
+    Reason.PINNED: "pinned in this epoch's plan",
+    Reason.NOTHING_PINNED: "the plan pins nothing here",
+    Reason.NOTHING_THIS_STEP: "nothing for this step",
+    Reason.FITS: "within the largest suffix that fits",
+    Reason.ACTIVE_RUN: "part of the open run, which is never cut",
+    Reason.NEVER_YIELDS: "never yields",
+    Reason.BELOW_CUT: "before the history cut",
+    Reason.BELOW_POINTER_FLOOR: "a result older than the pointer floor",
+    Reason.ACTIVE_TOO_LARGE: "shortened, since the open run alone does not fit",
+    Reason.OMISSION: "says what the cut left out",
+    Reason.OVER_CAP: "dropped or trimmed by its class cap",
+    Reason.YIELDED: "gave up its tokens under pressure",
+    Reason.SUMMARISED: "covered by a summary",
+}
+
+FORM_WORDS: dict[Form, str] = {
+    Form.WHOLE: "whole",
+    Form.EXCERPT: "excerpt",
+    Form.WINDOW: "window",
+    Form.DIGEST: "digest",
+    Form.CARD: "card",
+    Form.PACKET: "packet",
+    Form.POINTER: "pointer",
+    Form.OUT: "left out",
+    Form.EMPTY: "empty",
+}
+
+OUTCOME_WORDS = {
+    "ran": "ran",
+    "not_needed": "not needed",
+    "nothing_to_give": "nothing to give",
+}
+
+_ROW = {row.number: row for row in ROWS}
+
+
+def row_of(row_number: int) -> Row:
+    """The row of that number."""
+    return _ROW[row_number]
+
+
+def class_title(name: str) -> str:
+    """A budget class in words."""
+    try:
+        return RULE_OF[BudgetClass(name)].title
+    except ValueError:
+        return name.replace("_", " ").capitalize()
+
+
+def figures_of(span: Span) -> str:
+    """The figures a reason rests on, as `room 76,944 · suffix 75,100`."""
+    return " · ".join(
+        f"{name.replace('_', ' ')} {number(value)}" for name, value in span.numbers.items()
+    )
+
+
+def why(span: Span) -> str:
+    """Why a span has its form, with its figures."""
+    words = WORDS[span.reason]
+    if span.form is Form.OUT and span.numbers:
+        return f"{words}; it lost to: {figures_of(span)}"
+    return f"{words} ({figures_of(span)})" if span.numbers else words
+
+
+def cut_in_words(cut: Cut) -> str:
+    """Where history starts and by which number."""
+    if not cut.left_out_units:
+        return (
+            f"Nothing is cut: all {number(cut.uncut)} tokens of history fit the room of"
+            f" {number(cut.room)}."
+        )
+    turns = "turn" if cut.left_out_turns == 1 else "turns"
+    units = "unit" if cut.left_out_units == 1 else "units"
+    return (
+        f"Cut at event {number(cut.at_sequence)}: the suffix from there takes {number(cut.suffix)} of the"
+        f" room of {number(cut.room)} tokens. {number(cut.left_out_units)} {units} in"
+        f" {number(cut.left_out_turns)} {turns}, {number(cut.left_out_tokens)} tokens, are left out."
+    )
+
+
+def yield_in_words(step: YieldStep) -> str:
+    """What one step of the ladder did."""
+    if step.outcome != "ran":
+        return OUTCOME_WORDS.get(step.outcome, step.outcome)
+    items = "item" if step.items == 1 else "items"
+    return (
+        f"{number(step.tokens_before)} → {number(step.tokens_after)},"
+        f" {number(step.items)} {items} touched"
+    )

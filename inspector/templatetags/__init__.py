@@ -1,0 +1,3 @@
+"""How numbers, trust, times and hostile text are written in templates."""
+
+from __future__ import annotations

@@ -1,0 +1,106 @@
+"""Filters and tags of the console's templates."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.http import QueryDict
+from django.template import Context
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from inspector import figures, jsonview, trust, visible
+
+register = template.Library()
+
+register.filter("num", figures.number)
+register.filter("signed", figures.signed)
+register.filter("size", figures.size)
+register.filter("short", figures.short_hash)
+register.filter("ratio", figures.percent)
+register.filter("visible", visible.visible)
+register.filter("plain", visible.plain)
+register.filter("one_line", visible.one_line)
+
+
+@register.filter
+def share(part: float | None, whole: float | None) -> str:
+    """A part of a whole in percent."""
+    return figures.share(part, whole)
+
+
+@register.filter
+def look_up(mapping: dict[Any, Any], key: object) -> Any:
+    """The value of a key that is itself a variable; empty when missing."""
+    return mapping.get(key, "")
+
+
+@register.filter
+def when(moment: datetime | None) -> SafeString | str:
+    """A time in UTC, with the exact second for machines and on focus."""
+    if moment is None:
+        return figures.NONE
+    utc = moment.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        utc.isoformat(timespec="milliseconds"),
+        f"{utc:%Y-%m-%d %H:%M:%S} UTC",
+        f"{utc.day} {utc:%b %Y, %H:%M}",
+    )
+
+
+@register.filter
+def kind_words(kind: str) -> str:
+    """An item kind in words."""
+    return kind.replace("_", " ")
+
+
+@register.filter
+def cause_words(cause: str) -> str:
+    """A cause class in words."""
+    return cause.replace("_", " ").capitalize() if cause else figures.NONE
+
+
+@register.filter
+def trust_css(level: str) -> str:
+    """The class that draws a level's line pattern."""
+    return trust.mark_of(level).css
+
+
+@register.simple_tag
+def payload(value: Any) -> SafeString:
+    """Data of ours as coloured JSON."""
+    return jsonview.pretty(json.dumps(value, ensure_ascii=False, default=str))
+
+
+@register.simple_tag
+def json_text(text: str) -> SafeString:
+    """A JSON text as it stands, coloured."""
+    return jsonview.pretty(text)
+
+
+@register.simple_tag
+def trust_mark(level: str) -> SafeString:
+    """A trust level: glyph, word and line pattern, so that hue is never alone."""
+    mark = trust.mark_of(level)
+    return format_html(
+        '<span class="t {}"><span class="g" aria-hidden="true">{}</span><span class="w">{}</span></span>',
+        mark.css,
+        mark.glyph,
+        mark.word,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def with_query(context: Context, **changes: object) -> str:
+    """The page's own query string with some parameters changed; an empty value drops one."""
+    query: QueryDict = context["request"].GET.copy()
+    for name, value in changes.items():
+        if value is None or value == "":
+            query.pop(name, None)
+        else:
+            query[name] = str(value)
+    return f"?{query.urlencode()}"

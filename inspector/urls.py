@@ -1,0 +1,73 @@
+"""Addresses of the console; every page of a tenant lives under its name."""
+
+from __future__ import annotations
+
+from django.contrib.auth import views as auth
+from django.urls import path, register_converter
+
+from inspector.pages import (
+    diff,
+    home,
+    imports,
+    items,
+    jump,
+    overview,
+    prove,
+    request_change,
+    request_events,
+    request_items,
+    request_json,
+    request_rows,
+    requests,
+    session,
+    session_events,
+    session_plan,
+    sessions,
+    shortcuts,
+)
+from inspector.render import PageTwinConverter, TwinConverter
+
+register_converter(TwinConverter, "list_twin")
+register_converter(PageTwinConverter, "page_twin")
+register_converter(items.ItemConverter, "item")
+
+app_name = "inspector"
+
+T = "t/<slug:slug>"
+S = f"{T}/sessions/<uuid:session_id>"
+R = f"{T}/requests/<uuid:request_id>"
+
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path(f"{T}/", overview.overview, name="overview"),
+    path(f"{T}/overview<page_twin:twin>", overview.overview, name="overview-twin"),
+    path(f"{T}/sessions<list_twin:twin>", sessions.sessions, name="sessions"),
+    path(f"{S}<page_twin:twin>", session.session, name="session"),
+    path(f"{S}/events<list_twin:twin>", session_events.session_events, name="session-events"),
+    path(f"{S}/events/<int:sequence>/", session_events.body, name="event-body"),
+    path(f"{S}/events/<int:sequence>/raw", session_events.raw_body, name="event-raw"),
+    path(f"{S}/plan<page_twin:twin>", session_plan.session_plan, name="session-plan"),
+    path(f"{S}/items/<item:item_id>/", items.item, name="item"),
+    path(f"{S}/f/item/<item:item_id>/", items.item_fragment, name="item-fragment"),
+    path(f"{T}/requests<list_twin:twin>", requests.requests, name="requests"),
+    path(f"{R}<page_twin:twin>", request_rows.request_rows, name="request"),
+    path(f"{R}/items<list_twin:twin>", request_items.request_items, name="request-items"),
+    path(f"{R}/json/", request_json.request_json, name="request-json"),
+    path(f"{R}/raw", request_json.request_raw, name="request-raw"),
+    path(f"{R}/f/part/", request_json.json_part, name="json-part"),
+    path(f"{R}/change<page_twin:twin>", request_change.request_change, name="request-change"),
+    path(f"{R}/events/", request_events.request_events, name="request-events"),
+    path(f"{R}/prove/", prove.prove, name="prove"),
+    path(
+        f"{T}/requests/<uuid:before_id>/diff/<uuid:after_id><page_twin:twin>",
+        diff.diff,
+        name="diff",
+    ),
+    path(f"{T}/diff/", diff.pick, name="diff-pick"),
+    path(f"{T}/imports<list_twin:twin>", imports.imports, name="imports"),
+    path(f"{T}/imports/<slug:sha256><page_twin:twin>", imports.import_report, name="import"),
+    path(f"{T}/jump/", jump.jump, name="jump"),
+    path(f"{T}/keys/", shortcuts.shortcuts, name="keys"),
+]

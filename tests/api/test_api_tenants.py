@@ -1,0 +1,117 @@
+"""What belongs to a tenant does not exist for another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import get_resolver
+
+from api.urls import urlpatterns
+from tests.api.door import Door
+
+POSTS: dict[str, Any] = {
+    "sessions/{session}/runs": {"message": "x"},
+    "sessions/{session}/end": {},
+    "sessions/{session}/epochs": {"reason": "operator", "note": "x"},
+    "runs/{run}/assemble": {},
+    "runs/{run}/responses": {"response": {"content": [{"type": "text", "text": "x"}]}},
+    "runs/{run}/tool-results": {"results": [{"call_id": "w1", "content": "x"}]},
+    "runs/{run}/input": {"message": "x"},
+    "runs/{run}/end": {},
+}
+GETS = [
+    "sessions/{session}",
+    "sessions/{session}/events",
+    "sessions/{session}/requests",
+    "sessions/{session}/plan",
+    "sessions/{session}/plans",
+    "sessions/{session}/plans/1",
+    "sessions/{session}/items/3.0",
+    "requests/{request}",
+    "requests/{request}/body",
+    "requests/{request}/replay",
+    "requests/{request}/diff/{request}",
+]
+LISTS = {"sessions", "imports", "imports/{sha256}"}
+"""Addresses without an id of another tenant's; imports have a test of their own."""
+
+
+@pytest.fixture
+def places(door: Door) -> dict[str, str]:
+    session = door.open()
+    run = door.run(session)
+    request = door.assemble(run)["request_id"]
+    door.calls(run, ("w1", "weather", {}))
+    return {"session": session, "run": run, "request": request}
+
+
+def test_a_stranger_is_told_that_nothing_is_there(
+    door: Door, stranger: Door, places: dict[str, str]
+) -> None:
+    before = door.events(places["session"])
+    for path in GETS:
+        assert door.get(path.format(**places)).status == 200, path
+        answer = stranger.get(path.format(**places))
+        assert (answer.status, answer.code) == (404, "not_found"), path
+    for path, body in POSTS.items():
+        for once in (None, "k-" + path[-5:]):
+            answer = stranger.post(path.format(**places), body, once=once)
+            assert (answer.status, answer.code) == (404, "not_found"), path
+    assert door.events(places["session"]) == before
+
+
+def test_a_stranger_lists_nothing_of_others(stranger: Door, places: dict[str, str]) -> None:
+    assert stranger.get("sessions").ok() == {"items": [], "next_cursor": None}
+    assert stranger.get(f"sessions?q={places['session']}").ok()["items"] == []
+
+
+def test_a_difference_needs_both_requests(
+    door: Door, stranger: Door, places: dict[str, str]
+) -> None:
+    own = stranger.assemble(stranger.run(stranger.open()))["request_id"]
+    for a, b in ((own, places["request"]), (places["request"], own)):
+        assert stranger.get(f"requests/{a}/diff/{b}").code == "not_found"
+
+
+def test_a_delta_against_a_foreign_request_is_the_whole_request(
+    stranger: Door, places: dict[str, str]
+) -> None:
+    run = stranger.run(stranger.open())
+    assert "request" in stranger.assemble(run, base_request_id=places["request"])
+
+
+def test_a_foreign_request_id_is_stale_and_not_found_out(
+    stranger: Door, places: dict[str, str]
+) -> None:
+    run = stranger.run(stranger.open())
+    stranger.assemble(run)
+    body = {"request_id": places["request"], "response": {"content": []}}
+    assert stranger.post(f"runs/{run}/responses", body).code == "stale_request"
+
+
+def test_the_same_agent_name_in_two_tenants_is_two_agents(door: Door, stranger: Door) -> None:
+    agent = {"name": "shared", "version": "1", "instructions": "mine"}
+    door.open(agent=agent)
+    stranger.open(agent={**agent, "instructions": "another"})
+
+
+def test_every_address_is_in_this_matrix() -> None:
+    known = set(POSTS) | set(GETS) | LISTS
+    for pattern in urlpatterns:
+        route = str(pattern.pattern)
+        if not route.startswith("v1/"):
+            continue
+        plain = route.removeprefix("v1/")
+        for converter, name in (
+            ("<uuid:session>", "{session}"),
+            ("<uuid:run>", "{run}"),
+            ("<uuid:wanted>", "{request}"),
+            ("<uuid:other>", "{request}"),
+            ("<ctx_item:item>", "3.0"),
+            ("<ctx_epoch:epoch>", "1"),
+            ("<ctx_sha256:sha256>", "{sha256}"),
+        ):
+            plain = plain.replace(converter, name)
+        assert plain in known, f"{route} is not covered"
+    assert get_resolver().reverse_dict.getlist("api-sessions")

@@ -1,0 +1,59 @@
+"""The health check and the log lines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from unittest import mock
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client, RequestFactory
+
+from ctxengine.site.health import healthz
+from ctxengine.site.logs import JsonFormatter
+
+
+@pytest.mark.django_db
+def test_the_health_check_asks_the_database(client: Client) -> None:
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_the_health_check_says_when_the_database_is_away() -> None:
+    with mock.patch.object(connection, "cursor", side_effect=OperationalError("host and password")):
+        answer = healthz(RequestFactory().get("/healthz"))
+    assert answer.status_code == 503
+    assert json.loads(answer.content) == {"status": "unavailable", "part": "database"}
+
+
+@pytest.mark.django_db
+def test_every_page_forbids_foreign_content(client: Client) -> None:
+    policy = client.get("/healthz").headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_an_error_in_the_log_carries_no_values() -> None:
+    try:
+        raise ValueError("duplicate key\nDETAIL: Key (body)=(a customer's words)")
+    except ValueError:
+        record = logging.LogRecord(
+            "x", logging.ERROR, __file__, 1, "failed: %s", ("one\ntwo",), sys.exc_info()
+        )
+    line = JsonFormatter().format(record)
+    assert "customer" not in line
+    fields = json.loads(line)
+    assert (fields["error"], fields["error_message"]) == ("ValueError", "duplicate key")
+    assert fields["message"] == "failed: one"
+    assert fields["frames"][-1].endswith("test_an_error_in_the_log_carries_no_values")
+
+
+def test_long_messages_are_cut_visibly() -> None:
+    record = logging.LogRecord("x", logging.INFO, __file__, 1, "a" * 5_000, (), None)
+    message = json.loads(JsonFormatter().format(record))["message"]
+    assert message.endswith("…")
+    assert len(message) == 301
