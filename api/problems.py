@@ -9,7 +9,7 @@ import logging
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFilesSent
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpResponse
 from django.http.multipartparser import MultiPartParserError
@@ -212,7 +212,7 @@ def refusal_of(error: Exception) -> HttpResponse | None:
             return _of_kind("not_found", "There is nothing at this address for this key.")
         case RequestDataTooBig():
             return _of_kind("too_large", "The body is larger than this server accepts.")
-        case MultiPartParserError() | TooManyFilesSent() | UnreadablePostError():
+        case MultiPartParserError() | SuspiciousOperation() | UnreadablePostError():
             return _of_kind("unreadable_body", "The body broke off, or its parts are malformed.")
         case _:
             return None

@@ -119,6 +119,7 @@ class RequestsPage:
     problem: str
     chosen: dict[str, str]
     models: tuple[str, ...]
+    statuses: tuple[str, ...]
     classes: tuple[tuple[str, str], ...]
     """Budget classes that can yield, with their titles."""
     page: Page[RequestLine]
@@ -271,6 +272,7 @@ class ItemsPage:
     chosen: dict[str, str]
     kinds: tuple[str, ...]
     trusts: tuple[str, ...]
+    forms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

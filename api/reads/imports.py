@@ -29,4 +29,4 @@ def import_facts(tenant_id: UUID, sha256: str) -> dict[str, Any]:
     row = ImportRow.objects.filter(tenant_id=tenant_id, sha256=sha256).values(*_FIELDS).first()
     if row is None:
         raise Problem("not_found", f"There is no import {sha256} for this key.")
-    return dict(row)
+    return {**row, "items_set_aside": row["items_in"] - row["items_kept"]}

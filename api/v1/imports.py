@@ -19,7 +19,6 @@ from api.problems import Problem
 from api.reads.imports import import_facts
 from api.schema import Component, Operation, Operations, Parameters
 from api.views import ApiView, Done, ReadView, Write, answered
-from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.specs import Actor
 
@@ -33,6 +32,7 @@ IMPORT = Component(
             "sessions": listed(UUID_TEXT),
             "items_in": WHOLE,
             "items_kept": WHOLE,
+            "items_set_aside": {**WHOLE, "description": "Told in the report instead."},
             "report": listed({**FREE, "description": "One line of the repair report."}),
             "created_at": TIME,
         }
@@ -73,7 +73,7 @@ class ImportWrite(Write[SentFile]):
         outcome = import_file(actor=actor, name=spec.name, data=spec.data)
         if outcome.status == "refused":
             raise Problem("import_refused", outcome.reason, format=outcome.format or None)
-        resource = {"sha256": sha256_hex(spec.data), "outcome": str(outcome.status)}
+        resource = {"sha256": outcome.sha256, "outcome": str(outcome.status)}
         status = 201 if outcome.status == "imported" else 200
         return Done(resource, self.rebuild(actor, resource), status)
 

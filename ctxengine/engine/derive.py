@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ctxengine.engine.canonical import canonical_bytes, sha256_hex
@@ -48,6 +48,7 @@ def facts_of(
     answered: str = "",
     name: str = "",
     is_error: bool = False,
+    ledger_name: Callable[[str], str] = str,
 ) -> tuple[ItemFacts, ...]:
     """Facts of one event's items.
 
@@ -55,17 +56,17 @@ def facts_of(
         taken: wire call ids that calls of this session already use.
         answered: for a result, the wire call id of its call.
         name: for a result, the tool's ledger name.
+        ledger_name: reverses the plan's wire names for calls.
     """
     facts = []
     used: set[str] = set(taken)
     for item in decoded:
         wire_id = answered
         if item.kind is ItemKind.TOOL_CALL:
-            wire_id = wire_call_id(
-                item.call_id or "", sequence, item.ordinal, used
-            )
+            wire_id = wire_call_id(item.call_id or "", sequence, item.ordinal, used)
             used.add(wire_id)
-        facts.append(_facts(item, sequence, trust, source, derivation, wire_id, name, is_error))
+        shown = ledger_name(item.name) if item.name else name
+        facts.append(_facts(item, sequence, trust, source, derivation, wire_id, shown, is_error))
     return tuple(facts)
 
 
@@ -101,7 +102,7 @@ def _facts(
         digest=item_digest(item),
         bytes_len=shape.bytes_len,
         chars_len=_chars_len(item),
-        name=model_view(item.name or name),
+        name=model_view(name),
         call_id=model_view(item.call_id or ""),
         wire_call_id=wire_id,
         source=source,
@@ -116,7 +117,9 @@ def _tokens(item: DecodedItem, trust: Trust, derivation: Derivation) -> int:
     parts: Sequence[Part] = item.parts
     if derivation.foreign_as_pointer:
         parts = [
-            TextPart("[elided] provider block " + "0" * 100) if isinstance(part, ForeignPart) else part
+            TextPart("[elided] provider block " + "0" * 100)
+            if isinstance(part, ForeignPart)
+            else part
             for part in parts
         ]
     wrapped = item.kind in {ItemKind.TOOL_RESULT, ItemKind.SUMMARY} or (
@@ -144,7 +147,13 @@ def _part_shape(part: Part) -> list[str]:
         case ImagePart():
             return ["image", part.media_type or "", part.url or "", part.base64 or ""]
         case FilePart():
-            return ["file", part.media_type or "", part.url or "", part.base64 or "", part.name or ""]
+            return [
+                "file",
+                part.media_type or "",
+                part.url or "",
+                part.base64 or "",
+                part.name or "",
+            ]
         case ForeignPart():
             return ["foreign", part.kind, part.api, part.raw]
 
@@ -181,9 +190,15 @@ def preview(item: DecodedItem) -> str:
 
 def _bytes_len(item: DecodedItem) -> int:
     if any(not isinstance(part, TextPart) for part in item.parts):
-        return sum(len(piece.encode("utf-8", "surrogatepass")) for part in item.parts for piece in _part_shape(part)[1:])
+        return sum(
+            len(piece.encode("utf-8", "surrogatepass"))
+            for part in item.parts
+            for piece in _part_shape(part)[1:]
+        )
     return len(text_of_item(item).encode("utf-8", "surrogatepass"))
 
 
 def _chars_len(item: DecodedItem) -> int:
-    return sum(len(part.text) for part in item.parts if isinstance(part, TextPart)) + len(item.arguments or "")
+    return sum(len(part.text) for part in item.parts if isinstance(part, TextPart)) + len(
+        item.arguments or ""
+    )

@@ -54,7 +54,16 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.SESSION_OPENED,
         "A session was opened.",
-        ("engine", "provider", "model", "agent", "agent_version", "principal", "occasion", "parent_run"),
+        (
+            "engine",
+            "provider",
+            "model",
+            "agent",
+            "agent_version",
+            "principal",
+            "occasion",
+            "parent_run",
+        ),
     ),
     EventRule(
         EventType.SESSION_IMPORTED,

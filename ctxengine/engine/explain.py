@@ -36,7 +36,13 @@ class Cause(StrEnum):
     OTHER_HISTORY = "other_history"
 
 
-_ROW_CAUSE = {1: Cause.SYSTEM, 2: Cause.SYSTEM, 3: Cause.SYSTEM, 4: Cause.PERSONA, 8: Cause.SNAPSHOT}
+_ROW_CAUSE = {
+    1: Cause.SYSTEM,
+    2: Cause.SYSTEM,
+    3: Cause.SYSTEM,
+    4: Cause.PERSONA,
+    8: Cause.SNAPSHOT,
+}
 _FRESH_ROWS = frozenset({11, 12, 13, 14})
 
 
@@ -107,9 +113,7 @@ def _at(segment: Segment, cause: Cause, detail: str, tokens: int) -> Change:
     )
 
 
-def _compare_plans(
-    before: Plan, after: Plan, before_key: bytes, after_key: bytes
-) -> Change | None:
+def _compare_plans(before: Plan, after: Plan, before_key: bytes, after_key: bytes) -> Change | None:
     if (before.provider, before.model) != (after.provider, after.model):
         return _plan_change(Cause.MODEL, 5, "The model changed; nothing can be reused.", 0)
     if [tool.model_dump() for tool in before.defined] != [t.model_dump() for t in after.defined]:
@@ -125,3 +129,15 @@ def _compare_plans(
 
 def _plan_change(cause: Cause, row: int, detail: str, tokens: int) -> Change:
     return Change(cause, detail, row, ROWS[row - 1].title, same_tokens=tokens)
+
+
+def common_prefix_bytes(a: bytes, b: bytes) -> int:
+    """How many bytes two bodies share from the start; by halving, so that long bodies are compared by the machine."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -53,7 +53,9 @@ def runtime_text(runtime: Runtime) -> str:
     if runtime.surface:
         lines.append(f"Surface: {_name(runtime.surface)}.")
     if runtime.continues:
-        lines.append("No new input has arrived; continue your turn.")
+        lines.append(
+            "Continue your turn; a user message above that you have not answered yet comes first."
+        )
     return "[runtime] " + "\n".join(lines) if lines else ""
 
 
@@ -88,9 +90,7 @@ def omission_text(*, turns: int, units: int, through: int) -> str:
 OPENING_TEXT = "[omitted] The conversation opens with the assistant's own message."
 
 
-def memory_text(
-    lines: Sequence[tuple[str, str]], *, kind: str, nonce_key: bytes, step: str
-) -> str:
+def memory_text(lines: Sequence[tuple[str, str]], *, kind: str, nonce_key: bytes, step: str) -> str:
     """Recall, knowledge or correction lines in one envelope of memory trust.
 
     Args:

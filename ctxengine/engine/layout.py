@@ -34,7 +34,14 @@ class Row(NamedTuple):
 ROWS: tuple[Row, ...] = (
     Row(1, Region.A, "policy", "Platform policy", "PLATFORM", BudgetClass.PLATFORM),
     Row(2, Region.A, "framing", "Framing", "PLATFORM", BudgetClass.PLATFORM),
-    Row(3, Region.A, "instructions", "Agent instructions", "TRUSTED_CONFIGURATION", BudgetClass.AGENT),
+    Row(
+        3,
+        Region.A,
+        "instructions",
+        "Agent instructions",
+        "TRUSTED_CONFIGURATION",
+        BudgetClass.AGENT,
+    ),
     Row(4, Region.A, "persona", "Persona", "TRUSTED_CONFIGURATION", BudgetClass.PERSONA),
     Row(5, Region.A, "tools", "Tool definitions", "TRUSTED_CONFIGURATION", BudgetClass.TOOLS),
     Row(6, Region.A, "deferred", "Deferred tool index", "per entry", BudgetClass.DEFERRED),

@@ -231,7 +231,9 @@ def _budget(run: RunInput, rows: Sequence[RowTotal]) -> Budget:
         fresh=allocation.fresh,
         history_room=allocation.room,
         history=allocation.history,
-        tool_results=sum(unit.result_tokens for unit in run.history if unit.sequence >= allocation.floors.pointer)
+        tool_results=sum(
+            unit.result_tokens for unit in run.history if unit.sequence >= allocation.floors.pointer
+        )
         + sum(unit.result_tokens for unit in run.active),
         tool_results_cap=fixed.tool_results_cap,
         free=max(0, fixed.usable - request),

@@ -245,6 +245,13 @@ class MemoryLog:
         start, end = bisect_left(self._starts, first), bisect_left(self._starts, below)
         return [self._unit(sequence) for sequence in self._starts[start:end]]
 
+    def unit_of_item(self, sequence: EventSeq) -> Unit | None:
+        """The unit that the event at `sequence` belongs to; None for an event without items."""
+        for start in self._starts[: bisect_left(self._starts, sequence + 1)][::-1]:
+            if any(item.sequence == sequence for item in self._items[start]):
+                return self._unit(start)
+        return None
+
     def _unit(self, sequence: EventSeq) -> Unit:
         built = self._built.get(sequence)
         if built is None:

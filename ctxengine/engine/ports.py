@@ -104,7 +104,12 @@ class SessionLog(UnitIndex, UnitSource, Protocol):
         ...
 
     def append(
-        self, drafts: Sequence[EventDraft], *, expected: EventSeq | None, at: datetime, key: str = ""
+        self,
+        drafts: Sequence[EventDraft],
+        *,
+        expected: EventSeq | None,
+        at: datetime,
+        key: str = "",
     ) -> Batch:
         """Append all drafts or none, in order, gapless.
 
@@ -135,6 +140,10 @@ class SessionLog(UnitIndex, UnitSource, Protocol):
 
     def body(self, body_id: str) -> str | None:
         """Raw text of a body; None when it was erased."""
+        ...
+
+    def unit_of_item(self, sequence: EventSeq) -> Unit | None:
+        """The unit that the event at `sequence` belongs to; None for an event without items."""
         ...
 
     def taken_call_ids(self, candidates: Collection[str]) -> set[str]:

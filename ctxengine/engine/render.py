@@ -80,9 +80,7 @@ def unit_messages(
     if first.kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
         return (WireMessage("user", _user_parts(unit.items, context)),)
     said = [item for item in unit.items if item.kind is not ItemKind.TOOL_RESULT]
-    results = {
-        item.wire_call_id: item for item in unit.items if item.kind is ItemKind.TOOL_RESULT
-    }
+    results = {item.wire_call_id: item for item in unit.items if item.kind is ItemKind.TOOL_RESULT}
     assistant = _assistant_parts(said, context, opaque)
     if not any(isinstance(part, WireText | WireCall) or _is_block(part) for part in assistant):
         return ()
@@ -199,9 +197,7 @@ def _enveloped(item: Item, context: RenderContext) -> list[_Carried]:
                 )
             )
         ]
-    opening = open_marker(
-        source=item.source, item_id=str(item.id), trust=item.trust, nonce=mark
-    )
+    opening = open_marker(source=item.source, item_id=str(item.id), trust=item.trust, nonce=mark)
     out: list[_Carried] = [WireText(opening)]
     for part in item.parts:
         match part:

@@ -183,9 +183,7 @@ def prepare(
         }
     )
     tokens = {13: corrections, 14: demand.runtime, 10: wanted.opaque_tokens}
-    run = _run_input(
-        log, session, inputs, memory, allocation, active, runtime, counter, tokens, {}
-    )
+    run = _run_input(log, session, inputs, memory, allocation, active, runtime, counter, tokens, {})
     return Prepared(inputs, allocation, run)
 
 
@@ -294,9 +292,7 @@ def _run_input(
 
 def _row_nine_text(left_out: LeftOut, history: Sequence[Unit], active: Sequence[Unit]) -> str:
     if left_out.units:
-        return omission_text(
-            turns=left_out.turns, units=left_out.units, through=left_out.through
-        )
+        return omission_text(turns=left_out.turns, units=left_out.units, through=left_out.through)
     first = next(iter((*history[:1], *active[:1])), None)
     if first is None or first.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
         return ""
@@ -347,9 +343,7 @@ def _memory_tokens(
 ) -> int:
     if not lines:
         return 0
-    text = memory_text(
-        lines, kind=kind, nonce_key=session.nonce_key, step=str(inputs.content_head)
-    )
+    text = memory_text(lines, kind=kind, nonce_key=session.nonce_key, step=str(inputs.content_head))
     return counter.text(text)
 
 

@@ -42,9 +42,7 @@ _HEAD_COLUMNS = (
     "result_tokens",
 )
 
-_SUMS = (
-    "sequence, index, before_turns, before_tokens, before_pointer_tokens, before_result_tokens"
-)
+_SUMS = "sequence, index, before_turns, before_tokens, before_pointer_tokens, before_result_tokens"
 
 
 class PostgresLog:
@@ -226,7 +224,9 @@ class PostgresLog:
         )
         answered = {row[5] for row in rows if row[0] == ItemKind.TOOL_RESULT.value}
         return [
-            OpenCall(EventSeq(row[1]), row[2], row[3], row[4], row[5], str(row[6]) if row[6] else None)
+            OpenCall(
+                EventSeq(row[1]), row[2], row[3], row[4], row[5], str(row[6]) if row[6] else None
+            )
             for row in rows
             if row[0] == ItemKind.TOOL_CALL.value and row[5] not in answered
         ]
@@ -258,7 +258,12 @@ class PostgresLog:
         if found is None:
             head = self.head()
             return UnitSums(
-                sequence, head.units, head.turns, head.tokens, head.pointer_tokens, head.result_tokens
+                sequence,
+                head.units,
+                head.turns,
+                head.tokens,
+                head.pointer_tokens,
+                head.result_tokens,
             )
         return UnitSums(
             sequence,
@@ -282,6 +287,18 @@ class PostgresLog:
             return None if text is None else decode_event(type, format, text)
 
         return hydrate_units(records, DecodeOnce(decoded_of))
+
+    def unit_of_item(self, sequence: EventSeq) -> Unit | None:
+        """The unit that the event at `sequence` belongs to; None for an event without items."""
+        start = (
+            ItemRow.objects.filter(**self._key, sequence=sequence)
+            .values_list("unit_sequence", flat=True)
+            .first()
+        )
+        if start is None:
+            return None
+        found = self.units(EventSeq(start), EventSeq(start + 1))
+        return found[0] if found else None
 
     def _texts(
         self, sequences: Collection[EventSeq]

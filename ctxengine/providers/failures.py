@@ -31,11 +31,13 @@ _NUMBERED = (
         re.compile(r"maximum context length is (\d+) tokens\D{0,80}?resulted in (\d+) tokens"), 2, 1
     ),
     _Wording(
-        re.compile(r"maximum context length is (\d+) tokens.{0,200}?(?:requested|contains)\D{0,40}(\d+)"), 2, 1
+        re.compile(
+            r"maximum context length is (\d+) tokens.{0,200}?(?:requested|contains)\D{0,40}(\d+)"
+        ),
+        2,
+        1,
     ),
-    _Wording(
-        re.compile(r"\((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)"), 1, 2
-    ),
+    _Wording(re.compile(r"\((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)"), 1, 2),
     _Wording(
         re.compile(r"request \((\d+) tokens\) exceeds the available context size \((\d+)"), 1, 2
     ),

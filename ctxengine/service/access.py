@@ -74,7 +74,10 @@ def open_run_of(actor: Actor, run_id: UUID) -> RunRow:
     row = run_of(actor, run_id)
     if row.state == "ended":
         raise ServiceError(
-            "run_ended", 409, f"Run {row.number} has ended ({row.outcome}); start a new run.", outcome=row.outcome
+            "run_ended",
+            409,
+            f"Run {row.number} has ended ({row.outcome}); start a new run.",
+            outcome=row.outcome,
         )
     return row
 

@@ -35,7 +35,7 @@ from ctxengine.service.access import open_run_of, plan_row_of, session_of
 from ctxengine.service.checkpoints import opaque_of
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.delta import delta_of
-from ctxengine.service.memory_lines import memory_draft, memory_of
+from ctxengine.service.memory_lines import memory_draft
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
@@ -248,4 +248,3 @@ def _answer(
         request_sha256=row.request_sha256,
         delta=delta,
     )
-

@@ -20,7 +20,9 @@ class Verdict(NamedTuple):
 def judge_call(plan: Plan, name: str, arguments: str) -> Verdict:
     """Judge one call. A refusal quotes nothing the model wrote, so that it may stand as platform text."""
     if plan.tools and plan.tool(name) is None:
-        return Verdict(arguments, "There is no tool of that name. Call one of the tools you were given.")
+        return Verdict(
+            arguments, "There is no tool of that name. Call one of the tools you were given."
+        )
     if not arguments.strip():
         return Verdict("{}", None)
     if not is_json_object(arguments):

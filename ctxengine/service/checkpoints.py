@@ -26,9 +26,7 @@ def opaque_of(run: RunRow) -> dict[EventSeq, tuple[Opaque, ...]]:
     }
 
 
-def keep_opaque(
-    run: RunRow, sequence: EventSeq, blocks: Sequence[Opaque], *, at: datetime
-) -> None:
+def keep_opaque(run: RunRow, sequence: EventSeq, blocks: Sequence[Opaque], *, at: datetime) -> None:
     """Add a response's reasoning to the run's checkpoint."""
     known: dict[EventSeq, Sequence[Opaque]] = dict(opaque_of(run))
     if blocks:

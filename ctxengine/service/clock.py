@@ -20,13 +20,17 @@ def local_time(moment: datetime, timezone: str) -> str:
         ServiceError: the zone is not known, or the moment has no offset.
     """
     if moment.tzinfo is None:
-        raise ServiceError("invalid_time", 422, "`now` needs an offset, for example 2026-03-28T22:59:30Z.")
+        raise ServiceError(
+            "invalid_time", 422, "`now` needs an offset, for example 2026-03-28T22:59:30Z."
+        )
     if not timezone:
         return moment.isoformat()
     try:
         zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ServiceError(
-            "invalid_timezone", 422, f"{timezone!r} is no time zone of the IANA database, such as Europe/Oslo."
+            "invalid_timezone",
+            422,
+            f"{timezone!r} is no time zone of the IANA database, such as Europe/Oslo.",
         ) from error
     return moment.astimezone(zone).isoformat()

@@ -26,7 +26,7 @@ def delta_of(base: ModelRequest, new: ModelRequest) -> bytes | None:
         keep += 1
     fields = [
         f'"keep":{keep}',
-        f'{json.dumps(key)}:[{",".join(fresh[keep:])}]',
+        f"{json.dumps(key)}:[{','.join(fresh[keep:])}]",
         *(
             f"{json.dumps(name)}:{node.raw}"
             for name, node in after.items()

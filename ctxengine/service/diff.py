@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from os.path import commonprefix
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.explain import Change, compare
+from ctxengine.engine.explain import Change, common_prefix_bytes, compare
 from ctxengine.ledger.models import Event, RequestRow
 from ctxengine.service.access import request_of, session_of
 from ctxengine.service.rebuild import rebuild_request
@@ -64,7 +63,7 @@ def diff_requests(*, actor: Actor, a: UUID, b: UUID) -> RequestDiff:
     bodies = [_unmarked(request) for request in built]
     prefix = None
     if bodies[0] and bodies[1]:
-        prefix = len(commonprefix(bodies))
+        prefix = common_prefix_bytes(bodies[0], bodies[1])
     return RequestDiff(
         a=a,
         b=b,
@@ -81,9 +80,7 @@ def diff_requests(*, actor: Actor, a: UUID, b: UUID) -> RequestDiff:
 def _unmarked(request: Any) -> bytes:
     if request.absent:
         return b""
-    body: bytes = request.renderer.body(
-        request.prefix, request.fragments, request.params, ()
-    )
+    body: bytes = request.renderer.body(request.prefix, request.fragments, request.params, ())
     return body
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ctxengine.engine.derive import Derivation, facts_of
@@ -29,6 +29,7 @@ def content_draft(
     answers: OpenCall | None = None,
     is_error: bool = False,
     owner: str = "",
+    ledger_name: Callable[[str], str] = str,
 ) -> EventDraft:
     """A content event as it will be appended at `sequence`.
 
@@ -47,6 +48,7 @@ def content_draft(
         answered=answers.wire_call_id if answers else "",
         name=answers.name if answers else "",
         is_error=is_error,
+        ledger_name=ledger_name,
     )
     fields: dict[str, Any] = {"format": format.value, **(payload or {})}
     if answers is not None:
@@ -75,19 +77,24 @@ def platform_result(
     derivation: Derivation,
     run: str | None,
     is_error: bool = True,
+    trust: Trust = Trust.PLATFORM,
+    source: str = "platform",
 ) -> EventDraft:
-    """A result the platform itself gives: a refusal, an interruption. Its text quotes nothing foreign."""
+    """A result the platform itself gives: a refusal, an interruption, a control tool's answer.
+
+    Text of platform trust quotes nothing foreign; an answer that quotes carries the trust of what it quotes.
+    """
     return content_draft(
         log,
         type=EventType.TOOL_RESULT,
         format=ContentFormat.TEXT,
         raw=text,
-        trust=Trust.PLATFORM,
+        trust=trust,
         sequence=sequence,
         derivation=derivation,
         run=run,
-        source="platform",
-        payload={"synthetic": True, "source": "platform"},
+        source=source,
+        payload={"synthetic": True, "source": source},
         answers=call,
         is_error=is_error,
     )

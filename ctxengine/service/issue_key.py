@@ -48,7 +48,9 @@ def issue_key(
     unknown = set(scopes) - set(Scope.values)
     if unknown or not scopes:
         raise ServiceError(
-            "invalid_scope", 422, f"Scopes are {', '.join(Scope.values)}; got {', '.join(sorted(unknown)) or 'none'}."
+            "invalid_scope",
+            422,
+            f"Scopes are {', '.join(Scope.values)}; got {', '.join(sorted(unknown)) or 'none'}.",
         )
     prefix = secrets.token_hex(_PREFIX_CHARS // 2)
     key = f"ctx_{prefix}_{secrets.token_urlsafe(32)}"
@@ -97,7 +99,9 @@ def authenticate_key(raw: str) -> KeyIdentity:
     row = ApiKey.objects.filter(key_sha256=_hash(raw)).first()
     now = utc_now()
     if row is None or row.revoked_at or (row.expires_at and row.expires_at <= now):
-        raise ServiceError("invalid_key", 401, "The API key is not valid. Send `Authorization: Bearer KEY`.")
+        raise ServiceError(
+            "invalid_key", 401, "The API key is not valid. Send `Authorization: Bearer KEY`."
+        )
     if row.last_used_at is None or now - row.last_used_at > _TOUCH_EVERY:
         ApiKey.objects.filter(tenant_id=row.tenant_id, id=row.id).update(last_used_at=now)
     return KeyIdentity(row.tenant_id, row.prefix, frozenset(row.scopes))

@@ -18,7 +18,14 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import AgentVersion, SessionRow
 from ctxengine.service.clock import utc_now
 from ctxengine.service.crypto import encrypt, new_nonce_key
-from ctxengine.service.plans import pinned_tools, plan_draft, plan_row, plan_view, policy_of
+from ctxengine.service.plans import (
+    control_tools,
+    pinned_tools,
+    plan_draft,
+    plan_row,
+    plan_view,
+    policy_of,
+)
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, AgentRef, OpenSession, ServiceError, SessionOpened
 from ctxengine.service.wiring import counter_of, facts_about, log_of, new_id, renderer_of
@@ -35,7 +42,9 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
     """
     if spec.engine not in AVAILABLE_ENGINES:
         raise ServiceError(
-            "unknown_engine", 422, f"The engine {spec.engine} is not available; choose {', '.join(AVAILABLE_ENGINES)}."
+            "unknown_engine",
+            422,
+            f"The engine {spec.engine} is not available; choose {', '.join(AVAILABLE_ENGINES)}.",
         )
     now = utc_now()
     session_id, nonce_key = new_id(), new_nonce_key()
@@ -71,7 +80,7 @@ def _plan(spec: OpenSession, nonce_key: bytes) -> Plan:
             window=window,
             max_output=spec.model.max_output or known.max_output,
             instructions=spec.agent.instructions,
-            tools=pinned_tools(spec.tools),
+            tools=[*pinned_tools(spec.tools), *control_tools(spec.tools)],
             persona=spec.persona,
             snapshot=spec.snapshot.items if spec.snapshot else (),
             snapshot_trace=spec.snapshot.trace_id if spec.snapshot else "",
@@ -84,9 +93,7 @@ def _plan(spec: OpenSession, nonce_key: bytes) -> Plan:
         nonce_key=nonce_key,
     )
     if spec.model.window is None and known.source == "assumed":
-        warning = (
-            f"Nothing is known about {model_view(model)}; a window of {window:,} tokens is assumed. State model.window."
-        )
+        warning = f"Nothing is known about {model_view(model)}; a window of {window:,} tokens is assumed. State model.window."
         plan = plan.model_copy(update={"warnings": (*plan.warnings, warning)})
     return plan
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, ClassCap
 from ctxengine.engine.canonical import digest_of
+from ctxengine.engine.control.table import CONTROL_RULES
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import Batch
@@ -31,7 +33,9 @@ def policy_of(spec: PolicySpec | None) -> BudgetPolicy:
     for name, tokens in spec.caps.items():
         if name not in caps or caps[name].tokens is None:
             known = ", ".join(key for key, cap in caps.items() if cap.tokens is not None)
-            raise ServiceError("unknown_class", 422, f"{name!r} is no capped budget class; known: {known}.")
+            raise ServiceError(
+                "unknown_class", 422, f"{name!r} is no capped budget class; known: {known}."
+            )
         caps[name] = ClassCap(tokens=tokens, items=caps[name].items)
     if not given and caps == DEFAULT_POLICY.caps:
         return DEFAULT_POLICY
@@ -59,7 +63,9 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
                 wire_name="",
                 description=model_view(spec.description),
                 input_schema=provider_schema(spec.input_schema_raw),
-                output_schema=provider_schema(spec.output_schema_raw) if spec.output_schema_raw else None,
+                output_schema=provider_schema(spec.output_schema_raw)
+                if spec.output_schema_raw
+                else None,
                 group="defined" if spec.model_visible else "hidden",
                 required_scopes=tuple(sorted(set(spec.required_scopes))),
                 side_effect=spec.side_effect,
@@ -76,7 +82,27 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
     return tools
 
 
-def plan_draft(plan: Plan, *, reasons: tuple[str, ...] = (), note: str = "", owner: str = "") -> EventDraft:
+def control_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
+    """The control tools of a live session; a runtime's own tool of the same name takes the name."""
+    own = {spec.name for spec in specs}
+    return [
+        PinnedTool(
+            name=rule.name.value,
+            wire_name="",
+            description=rule.description,
+            input_schema=provider_schema(rule.schema),
+            side_effect="none",
+            always_loaded=True,
+            control=True,
+        )
+        for rule in CONTROL_RULES
+        if rule.name.value not in own
+    ]
+
+
+def plan_draft(
+    plan: Plan, *, reasons: tuple[str, ...] = (), note: str = "", owner: str = ""
+) -> EventDraft:
     """The event that pins a plan: created for the first epoch, rotated for every later one."""
     common: dict[str, Any] = {
         "epoch": plan.epoch,
@@ -103,15 +129,18 @@ def plan_draft(plan: Plan, *, reasons: tuple[str, ...] = (), note: str = "", own
 def plan_row(
     plan: Plan,
     *,
-    tenant_id: object,
-    session_id: object,
+    tenant_id: UUID,
+    session_id: UUID,
     sequence: EventSeq,
     batch: Batch,
     reasons: tuple[str, ...],
     at: datetime,
 ) -> PlanRow:
     """The row of a plan whose event stands at `sequence` of `batch`."""
-    event = next(event for event in batch.events if event.sequence == sequence)
+    body = next(event.body for event in batch.events if event.sequence == sequence)
+    if body is None:
+        msg = f"Event {sequence} pins a plan but has no body."
+        raise LookupError(msg)
     return PlanRow(
         tenant_id=tenant_id,
         session_id=session_id,
@@ -120,7 +149,7 @@ def plan_row(
         reasons=list(reasons),
         provider=plan.provider,
         model=plan.model,
-        body_id=event.body.id if event.body else None,
+        body_id=body.id,
         prefix_sha256=plan.prefix_sha256,
         wire_prefix_sha256=plan.wire_prefix_sha256,
         prefix_tokens=plan.prefix_tokens,

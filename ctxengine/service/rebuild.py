@@ -44,9 +44,7 @@ def rebuild_request(
 def _opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[Opaque]]:
     """Reasoning of the run as far as this request had seen it."""
     return {
-        sequence: blocks
-        for sequence, blocks in opaque_of(run).items()
-        if sequence <= content_head
+        sequence: blocks for sequence, blocks in opaque_of(run).items() if sequence <= content_head
     }
 
 

@@ -120,7 +120,9 @@ class Reconstruction:
             at=now,
         )
         self.out = Reconstructed(
-            session=_session_row(tenant_id, session_id, foreign, plan, nonce_key, file_sha256, format, now),
+            session=_session_row(
+                tenant_id, session_id, foreign, plan, nonce_key, file_sha256, format, now
+            ),
             plan=plan_row(
                 plan,
                 tenant_id=tenant_id,
@@ -441,4 +443,3 @@ def _moment(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo is not None else None
-

@@ -103,7 +103,7 @@ def _keep(
     learnt: CalibrationFactor,
     now: datetime,
 ) -> None:
-    key = {
+    key: dict[str, Any] = {
         "tenant_id": actor.tenant_id,
         "provider": session.provider,
         "model": session.model[:200],

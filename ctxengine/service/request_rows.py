@@ -69,9 +69,7 @@ def step_drafts(
     if reconstructed:
         payload["reconstructed"] = True
     drafts.append(
-        EventDraft(
-            type=EventType.REQUEST_STARTED, trust=Trust.PLATFORM, run=run, payload=payload
-        )
+        EventDraft(type=EventType.REQUEST_STARTED, trust=Trust.PLATFORM, run=run, payload=payload)
     )
     return drafts
 

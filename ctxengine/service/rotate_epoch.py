@@ -34,7 +34,9 @@ def rotate_epoch(*, actor: Actor, session_id: UUID, reason: str, note: str) -> P
     """
     known = {entry.value for entry in BY_HAND}
     if reason not in known:
-        raise ServiceError("unknown_reason", 422, f"By hand an epoch rotates for: {', '.join(sorted(known))}.")
+        raise ServiceError(
+            "unknown_reason", 422, f"By hand an epoch rotates for: {', '.join(sorted(known))}."
+        )
     if not note.strip():
         raise ServiceError("reason_required", 422, "Say in `note` why the prefix is re-cached.")
     session = session_of(actor, session_id)
@@ -124,7 +126,10 @@ def next_request(old: Plan) -> PlanRequest:
         window=old.window,
         max_output=old.max_output,
         instructions=old.instructions,
-        tools=[tool.model_copy(update={"group": "defined"}) if tool.group == "skipped" else tool for tool in old.tools],
+        tools=[
+            tool.model_copy(update={"group": "defined"}) if tool.group == "skipped" else tool
+            for tool in old.tools
+        ],
         persona=old.persona,
         snapshot=old.snapshot,
         snapshot_trace=old.snapshot_trace,

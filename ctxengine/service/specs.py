@@ -51,7 +51,9 @@ class AgentRef(Spec):
     instructions: str = ""
 
 
-SideEffect = Literal["none", "workspace_read", "network_read", "workspace_write", "network_write", "world"]
+SideEffect = Literal[
+    "none", "workspace_read", "network_read", "workspace_write", "network_write", "world"
+]
 
 
 class ToolSpec(Spec):

@@ -73,7 +73,9 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
         try:
             with transaction.atomic():
                 log.append([draft], expected=head.sequence, at=now, key=actor.idempotency_key)
-                _run_row(actor, session, spec, run_id, number, sequence, now).save(force_insert=True)
+                _run_row(actor, session, spec, run_id, number, sequence, now).save(
+                    force_insert=True
+                )
                 SessionRow.objects.filter(tenant_id=actor.tenant_id, id=session.id).update(
                     runs=F("runs") + 1
                 )
@@ -91,7 +93,9 @@ def _refuse_second(session: SessionRow) -> None:
 
 def _run_open() -> ServiceError:
     return ServiceError(
-        "run_open", 409, "A run of this session is still open; finish or end it before starting another."
+        "run_open",
+        409,
+        "A run of this session is still open; finish or end it before starting another.",
     )
 
 
@@ -137,4 +141,6 @@ def refuse_empty(items: object, format: ContentFormat) -> None:
         ServiceError: 422 `invalid_content`.
     """
     if not items:
-        raise ServiceError("invalid_content", 422, f"The message ({format.value}) holds no content.")
+        raise ServiceError(
+            "invalid_content", 422, f"The message ({format.value}) holds no content."
+        )

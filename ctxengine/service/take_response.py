@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -11,10 +11,11 @@ from django.db import transaction
 from ctxengine.engine.content.decode import Stripped, strip_opaque
 from ctxengine.engine.content.response import ResponseContent, from_response
 from ctxengine.engine.derive import Derivation
-from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.events import RULE_OF_EVENT, EventDraft, EventType, ItemFacts
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.items import ItemKind
+from ctxengine.engine.items import DecodedItem, ItemKind
 from ctxengine.engine.log.hydrate import decode_event
+from ctxengine.engine.log.records import Head
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import OpenCall
 from ctxengine.engine.trust.levels import Trust
@@ -25,6 +26,8 @@ from ctxengine.service.access import open_run_of, plan_row_of, session_of
 from ctxengine.service.calls import judge_call
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
+from ctxengine.service.control.answers import ControlAnswer, ControlCall
+from ctxengine.service.control.registry import answer_control
 from ctxengine.service.drafts import content_draft, platform_result
 from ctxengine.service.end_run import finish_run
 from ctxengine.service.races import redo_once
@@ -53,7 +56,11 @@ def take_response(*, actor: Actor, run_id: UUID, spec: TakeResponse) -> Response
     run = open_run_of(actor, run_id)
     session = session_of(actor, run.session_id)
     if (spec.response_raw is None) == (spec.error_status is None):
-        raise ServiceError("invalid_content", 422, "Report either a response or an error, not both and not neither.")
+        raise ServiceError(
+            "invalid_content",
+            422,
+            "Report either a response or an error, not both and not neither.",
+        )
     if spec.error_status is not None:
         request = current_request(run, spec.request_id)
         return take_error(actor=actor, session=session, run=run, request=request, spec=spec)
@@ -67,7 +74,9 @@ def current_request(run: RunRow, named: UUID | None) -> RequestRow | None:
         ServiceError: 409 `stale_request`.
     """
     latest = (
-        RequestRow.objects.filter(tenant_id=run.tenant_id, run_id=run.id).order_by("-number").first()
+        RequestRow.objects.filter(tenant_id=run.tenant_id, run_id=run.id)
+        .order_by("-number")
+        .first()
     )
     if latest is None:
         if named is not None:
@@ -75,7 +84,10 @@ def current_request(run: RunRow, named: UUID | None) -> RequestRow | None:
         return None
     if named is not None and named != latest.id:
         raise ServiceError(
-            "stale_request", 409, f"Request {named} was superseded by {latest.id}.", latest=str(latest.id)
+            "stale_request",
+            409,
+            f"Request {named} was superseded by {latest.id}.",
+            latest=str(latest.id),
         )
     if latest.status == "answered":
         raise ServiceError(
@@ -92,19 +104,25 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
     request = current_request(run, spec.request_id)
     with refusing():
         head = log.head()
-        _refuse_superseded(request, head.content_sequence)
+        interrupted = _refuse_superseded(log, request, head)
         if any(call.run == str(run.id) for call in log.open_calls()):
             raise ServiceError(
-                "calls_pending", 409, "Calls of the response before are still open; report their results first."
+                "calls_pending",
+                409,
+                "Calls of the response before are still open; report their results first.",
             )
         content = from_response(spec.response_raw or "")
         stripped = strip_opaque(content.format, content.body, role="assistant")
         plan = plan_from(log, plan_row_of(session))
-        taken = _Taken(actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1))
+        taken = _Taken(
+            actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1)
+        )
         drafts, calls = taken.drafts(request, spec)
         following = _next(calls, content)
+        if interrupted and following == "finish":
+            following = "redo"
         with transaction.atomic():
-            batch = log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
+            log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
             if stripped.opaque:
                 keep_opaque(run, taken.sequence, stripped.opaque, at=now)
                 _count_opaque(run, stripped, session)
@@ -112,18 +130,27 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             if following == "finish":
                 run.refresh_from_db(fields=["state"])
                 finish_run(session=session, run=run, log=log, outcome="completed", at=now)
-        del batch
     return ResponseTaken(next=following, calls=calls)
 
 
-def _refuse_superseded(request: RequestRow | None, content_head: EventSeq) -> None:
-    if request is not None and request.content_sequence != content_head:
-        raise ServiceError(
-            "stale_request",
-            409,
-            "Something was appended since this request was built; assemble again.",
-            latest=str(request.id),
-        )
+def _refuse_superseded(log: PostgresLog, request: RequestRow | None, head: Head) -> bool:
+    """Refuse an answer to a request that the log has left behind; user input alone does not supersede one.
+
+    Returns:
+        Whether input arrived while the model was answering: it is still unanswered then.
+    """
+    if request is None or request.content_sequence == head.content_sequence:
+        return False
+    since = log.events(after=EventSeq(request.content_sequence))
+    content = {event.type for event in since if RULE_OF_EVENT[event.type].content}
+    if content <= {EventType.INPUT_RECEIVED}:
+        return True
+    raise ServiceError(
+        "stale_request",
+        409,
+        "Something was appended since this request was built; assemble again.",
+        latest=str(request.id),
+    )
 
 
 class _Taken:
@@ -153,7 +180,7 @@ class _Taken:
     def drafts(
         self, request: RequestRow | None, spec: TakeResponse
     ) -> tuple[list[EventDraft], list[CallAction]]:
-        """The response's event, then a platform result for each call that is not to be executed."""
+        """The response's event, then a platform result for each call that the runtime is not to execute."""
         response = content_draft(
             self.log,
             type=EventType.RESPONSE_COMPLETED,
@@ -166,45 +193,75 @@ class _Taken:
             source="model",
             payload=self._payload(request, spec),
             owner=self.session.principal,
+            ledger_name=self.plan.ledger_name,
         )
-        drafts, calls = [response], []
+        drafts = [response]
         decoded = {
             item.ordinal: item
             for item in decode_event(
                 EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body
             )
         }
-        for facts in response.items:
-            if facts.kind is not ItemKind.TOOL_CALL:
-                continue
-            item = decoded[facts.ordinal]
-            name = self.plan.ledger_name(item.name or "")
-            verdict = judge_call(self.plan, name, item.arguments or "")
-            shown = item.call_id or facts.wire_call_id
-            if verdict.refusal is not None:
-                call = OpenCall(
-                    self.sequence, facts.ordinal, facts.name, facts.call_id, facts.wire_call_id, str(self.run.id)
-                )
-                drafts.append(
-                    platform_result(
-                        self.log,
-                        call=call,
-                        text=verdict.refusal,
-                        sequence=EventSeq(self.sequence + len(drafts)),
-                        derivation=self.derivation,
-                        run=str(self.run.id),
-                    )
-                )
-            calls.append(
-                CallAction(
-                    id=shown,
-                    name=name,
-                    action="execute" if verdict.refusal is None else "refused",
-                    arguments_raw=verdict.arguments,
-                    result=verdict.refusal,
-                )
-            )
+        calls = [
+            self._judge(facts, decoded[facts.ordinal], drafts)
+            for facts in response.items
+            if facts.kind is ItemKind.TOOL_CALL
+        ]
         return drafts, calls
+
+    def _judge(self, facts: ItemFacts, item: DecodedItem, drafts: list[EventDraft]) -> CallAction:
+        """What becomes of one call; a refused or answered one adds its result to `drafts`."""
+        name = self.plan.ledger_name(item.name or "")
+        verdict = judge_call(self.plan, name, item.arguments or "")
+        tool = self.plan.tool(name)
+        answer, action = None, "execute"
+        if verdict.refusal is not None:
+            answer, action = ControlAnswer(verdict.refusal, is_error=True), "refused"
+        elif tool is not None and tool.control:
+            answer, action = self._answer(name, verdict.arguments), "answered"
+        if answer is not None:
+            drafts.append(self._result(facts, answer, EventSeq(self.sequence + len(drafts))))
+            drafts.extend(answer.drafts)
+        return CallAction(
+            id=item.call_id or facts.wire_call_id,
+            name=name,
+            action=cast(Literal["execute", "answered", "refused"], action),
+            arguments_raw=verdict.arguments,
+            result=answer.text if answer is not None else None,
+        )
+
+    def _answer(self, name: str, arguments: str) -> ControlAnswer:
+        call = ControlCall(
+            session=self.session,
+            run=self.run,
+            log=self.log,
+            plan=self.plan,
+            arguments=arguments,
+            response_sequence=self.sequence,
+            now=utc_now(),
+        )
+        return answer_control(name, call)
+
+    def _result(self, facts: ItemFacts, answer: ControlAnswer, sequence: EventSeq) -> EventDraft:
+        call = OpenCall(
+            self.sequence,
+            facts.ordinal,
+            facts.name,
+            facts.call_id,
+            facts.wire_call_id,
+            str(self.run.id),
+        )
+        return platform_result(
+            self.log,
+            call=call,
+            text=answer.text,
+            sequence=sequence,
+            derivation=self.derivation,
+            run=str(self.run.id),
+            is_error=answer.is_error,
+            trust=answer.trust,
+            source=answer.source,
+        )
 
     def _payload(self, request: RequestRow | None, spec: TakeResponse) -> dict[str, Any]:
         return {
@@ -213,7 +270,11 @@ class _Taken:
             "response_model": model_view(self.content.model or ""),
             "latency_ms": spec.latency_ms,
             "opaque": [
-                {"before": block.before, "kind": block.kind, "bytes": len(block.raw.encode("utf-8", "surrogatepass"))}
+                {
+                    "before": block.before,
+                    "kind": block.kind,
+                    "bytes": len(block.raw.encode("utf-8", "surrogatepass")),
+                }
                 for block in self.stripped.opaque
             ],
         }

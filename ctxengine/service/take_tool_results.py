@@ -40,9 +40,7 @@ def take_tool_results(*, actor: Actor, run_id: UUID, spec: TakeToolResults) -> R
     return redo_once(lambda: _take(actor, session, run, spec))
 
 
-def _take(
-    actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults
-) -> ResultsTaken:
+def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults) -> ResultsTaken:
     log, now = log_of(session), utc_now()
     with refusing():
         head = log.head()
@@ -92,7 +90,10 @@ def match_calls(
         if call is None:
             known = ", ".join(c.wire_call_id for c in free) or "none"
             raise ServiceError(
-                "unknown_call", 422, f"No open call has the id {named!r}; open calls: {known}.", call_id=named
+                "unknown_call",
+                422,
+                f"No open call has the id {named!r}; open calls: {known}.",
+                call_id=named,
             )
         free.remove(call)
         matched.append((result, call))
@@ -116,7 +117,7 @@ def _trust(plan: Plan, call: OpenCall, result: ToolResult) -> Trust:
 
 
 def _payload(result: ToolResult) -> dict[str, str]:
-    payload = {}
+    payload: dict[str, str] = {}
     if result.retain:
         payload["retain"] = result.retain
     if result.operation_id:

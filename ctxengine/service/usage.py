@@ -54,7 +54,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def _learn(actor: Actor, session: SessionRow, request: RequestRow, usage: Usage) -> None:
-    key = {
+    key: dict[str, Any] = {
         "tenant_id": actor.tenant_id,
         "provider": session.provider,
         "model": session.model[:200],

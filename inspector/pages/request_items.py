@@ -52,6 +52,7 @@ def request_items(
         chosen={name: request.GET.get(name, "") for name in _FILTERS},
         kinds=tuple(kind.value for kind in ItemKind),
         trusts=tuple(level.value for level in Trust),
+        forms=tuple(form.value for form in Form if form is not Form.EMPTY),
     )
     return show(request, "request_items.html", page, twin)
 

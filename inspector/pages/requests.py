@@ -23,6 +23,7 @@ from inspector.render import Twin, csv_stream, json_stream, show
 
 _FIELDS = ("engine", "model", "status", "yield", "origin", "epoch")
 _SELECTS = ("model", "status", "yielded", "origin")
+STATUSES = ("built", "answered", "failed")
 CSV_HEADER = (
     "id", "session_id", "session", "request", "engine", "provider", "model", "epoch", "tokens",
     "usable", "predicted_read", "reported_read", "reported_write", "reported_fresh", "output",
@@ -56,6 +57,7 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         problem=problem,
         chosen=chosen,
         models=request_models(viewer.tenant_id),
+        statuses=STATUSES,
         classes=tuple((name.value, class_title(name)) for name in YIELD_ORDER),
         page=none if problem else list_requests(viewer.tenant_id, query),
         filtered=where != RequestFilter() or bool(problem),

@@ -42,7 +42,9 @@ def frame(
         factor: calibration factor, above 0.
     """
     limit = window if policy.policy_cap is None else min(window, policy.policy_cap)
-    reserve = policy.reserve if policy.reserve is not None else min(DEFAULT_RESERVE_TOKENS, max_output)
+    reserve = (
+        policy.reserve if policy.reserve is not None else min(DEFAULT_RESERVE_TOKENS, max_output)
+    )
     admitted = (limit - reserve) * (1 - policy.margin)
     # The tolerance keeps 0.95 * 32768 from losing a token to binary rounding.
     usable = math.floor(admitted / factor + 1e-9)

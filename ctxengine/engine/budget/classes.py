@@ -76,9 +76,7 @@ RULE_OF = {rule.budget_class: rule for rule in CLASS_RULES}
 
 PREFIX_CLASSES = tuple(rule.budget_class for rule in CLASS_RULES if rule.region == "A")
 
-PREFIX_CEILING_TOKENS = sum(
-    rule.cap_tokens or 0 for rule in CLASS_RULES if rule.region == "A"
-)
+PREFIX_CEILING_TOKENS = sum(rule.cap_tokens or 0 for rule in CLASS_RULES if rule.region == "A")
 """22,000 with the default caps."""
 
 YIELD_ORDER = (

@@ -248,13 +248,15 @@ class _Ladder:
 def _step(name: BudgetClass, pressed: bool, before: int, after: int, items: int) -> YieldStep:
     outcome = "not_needed" if not pressed else ("ran" if items else "nothing_to_give")
     return YieldStep(
-        budget_class=name.value, outcome=outcome, tokens_before=before, tokens_after=after, items=items
+        budget_class=name.value,
+        outcome=outcome,
+        tokens_before=before,
+        tokens_after=after,
+        items=items,
     )
 
 
-def _within_cap(
-    entries: Sequence[int], policy: BudgetPolicy, name: BudgetClass
-) -> tuple[int, ...]:
+def _within_cap(entries: Sequence[int], policy: BudgetPolicy, name: BudgetClass) -> tuple[int, ...]:
     cap = policy.cap(name)
     kept: list[int] = []
     for tokens in entries[: cap.items] if cap.items is not None else entries:

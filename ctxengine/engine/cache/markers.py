@@ -41,7 +41,9 @@ def place_markers(
     """
     if not takes_markers(api, model):
         return ()
-    markers = [Marker("after_tools", ttl=prefix_ttl)] if has_tools and api is WireApi.ANTHROPIC else []
+    markers = (
+        [Marker("after_tools", ttl=prefix_ttl)] if has_tools and api is WireApi.ANTHROPIC else []
+    )
     markers.append(Marker("after_system", ttl=prefix_ttl))
     if history_fragments:
         markers.append(Marker("carried_history", history_fragments - 1))

@@ -9,11 +9,11 @@ from ctxengine.engine.importers.anthropic_messages import (
     add_anthropic_message,
     anthropic_turns,
 )
+from ctxengine.engine.importers.conversations import WHOLE_FILE
 from ctxengine.engine.importers.dialect import Dialect, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.exchanges import (
     DIALECTS,
-    WHOLE_FILE,
     Exchange,
     exchange_of,
     exchanges_of,

@@ -71,7 +71,12 @@ class SessionDraft:
         """Take an entry in, its reasoning taken out; an empty message is set aside."""
         self._warn(entry, shape, where)
         if not shape.items and not shape.reasoning:
-            self.set_aside("empty_message", where, "A message without any content.", raw=entry.body)
+            self.set_aside(
+                "empty_message",
+                where,
+                "A message without any content.",
+                raw=entry.extra or entry.body,
+            )
             return
         if shape.reasoning:
             stripped = strip_opaque(entry.format, entry.body, role=role_of(entry))

@@ -67,14 +67,18 @@ class _OpenCalls:
         by_key: dict[str, list[Call]] = {}
         for call in calls:
             key = _key(call.call_id, call.name)
-            if key in self._known:
+            if key in self._known and call.call_id is not None:
                 step.repeated.add(call.ordinal)
             self._known.add(key)
             by_key.setdefault(key, []).append(call)
         for key, waiting in by_key.items():
             self._open.setdefault(key, []).append((step, waiting[::-1]))
 
-    def answer(self, key: str) -> tuple[_Step, Call] | None:
+    def answer(self, entry: Entry) -> tuple[_Step, Call] | None:
+        key = _key(entry.call_id, entry.name)
+        if key not in self._known:
+            # Some providers give calls no id, and clients invent one for the result: then the tool decides.
+            key = _key(None, entry.name)
         stack = self._open.get(key)
         if not stack:
             return None
@@ -84,8 +88,8 @@ class _OpenCalls:
             stack.pop()
         return step, call
 
-    def knows(self, key: str) -> bool:
-        return key in self._known
+    def knows(self, entry: Entry) -> bool:
+        return _key(entry.call_id, entry.name) in self._known
 
 
 def repair(drafts: Sequence[Drafted]) -> Repaired:
@@ -142,10 +146,9 @@ def _match(
     for place, draft in enumerate(drafts):
         entry = draft.entry
         if entry.type is EntryType.RESULT:
-            key = _key(entry.call_id, entry.name)
-            found = calls.answer(key)
+            found = calls.answer(entry)
             if found is None:
-                repairs.append(_orphan(draft, known=calls.knows(key)))
+                repairs.append(_orphan(draft, known=calls.knows(entry)))
                 continue
             found[0].results[found[1].ordinal] = place
             owners[place] = found

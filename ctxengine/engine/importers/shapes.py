@@ -53,7 +53,7 @@ class _Odd(Exception):
     """The value is not of the plain kind this module counts."""
 
 
-class _Tally:
+class Tally:
     """Counts parts, calls and results in order, by the grouping rule of the decoders."""
 
     def __init__(self) -> None:
@@ -62,6 +62,7 @@ class _Tally:
         self._open = False
 
     def part(self, text: str | None = None) -> None:
+        """A part of a message; neighbours are one item."""
         if text == "":
             self.empty += 1
         if not self._open:
@@ -69,17 +70,21 @@ class _Tally:
             self._open = True
 
     def close(self) -> None:
+        """The next part belongs to another item."""
         self._open = False
 
     def call(self, call_id: str | None, name: str, *, broken: bool) -> None:
+        """A call: an item of its own."""
         self.calls.append(Call(self.items, call_id, name, broken))
         self.single()
 
     def single(self) -> None:
+        """An item of its own that is no call."""
         self._open = False
         self.items += 1
 
     def shape(self, result_id: str | None = None) -> Shape:
+        """The counts so far."""
         return Shape(self.items, tuple(self.calls), self.reasoning, self.empty, result_id)
 
 
@@ -135,7 +140,7 @@ def is_broken(arguments: str) -> bool:
 
 def _chat(message: Any) -> Shape:
     _need(isinstance(message, dict))
-    role, content, tally = message.get("role"), message.get("content"), _Tally()
+    role, content, tally = message.get("role"), message.get("content"), Tally()
     if role == "assistant":
         _chat_assistant(tally, message, content)
         return tally.shape()
@@ -149,7 +154,7 @@ def _chat(message: Any) -> Shape:
     return tally.shape()
 
 
-def _chat_assistant(tally: _Tally, message: dict[str, Any], content: Any) -> None:
+def _chat_assistant(tally: Tally, message: dict[str, Any], content: Any) -> None:
     _need(message.get("function_call") is None and message.get("audio") is None)
     tally.reasoning += sum(message.get(name) is not None for name in OPAQUE_MEMBERS)
     calls = message.get("tool_calls")
@@ -173,7 +178,7 @@ def _chat_assistant(tally: _Tally, message: dict[str, Any], content: Any) -> Non
             tally.call(_string_or_none(call.get("id")), name, broken=is_broken(arguments))
 
 
-def _chat_content(tally: _Tally, content: Any) -> None:
+def _chat_content(tally: Tally, content: Any) -> None:
     if content is None:
         return
     if isinstance(content, str):
@@ -185,7 +190,7 @@ def _chat_content(tally: _Tally, content: Any) -> None:
 
 
 def _anthropic(content: Any) -> Shape:
-    tally, result_id = _Tally(), None
+    tally, result_id = Tally(), None
     if isinstance(content, str):
         tally.part(content)
         return tally.shape()
@@ -215,7 +220,7 @@ def _anthropic(content: Any) -> Shape:
 
 
 def _responses(items: list[Any]) -> Shape:
-    tally, result_id = _Tally(), None
+    tally, result_id = Tally(), None
     for item in items:
         kind = item.get("type") if isinstance(item, dict) else None
         _need(isinstance(item, dict) and (kind is None or isinstance(kind, str)))
@@ -238,7 +243,7 @@ def _responses(items: list[Any]) -> Shape:
     return tally.shape(result_id)
 
 
-def _responses_message(tally: _Tally, item: dict[str, Any]) -> None:
+def _responses_message(tally: Tally, item: dict[str, Any]) -> None:
     _need(item.get("role") in ("user", "assistant", "system", "developer"))
     _string_or_none(item.get("phase"))
     content = item.get("content")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ctxengine.engine.importers.transcript import ForeignUsage
@@ -42,6 +43,54 @@ def openai_usage(node: Node | None) -> ForeignUsage | None:
         cache_read=read,
         cache_write=write,
         output=_first(usage, "completion_tokens", "output_tokens"),
+        raw=node.raw if node else "",
+    )
+
+
+def google_usage(node: Node | None) -> ForeignUsage | None:
+    """Gemini counts cached tokens inside the prompt, and thoughts beside the candidates."""
+    usage = _object(node)
+    if usage is None:
+        return None
+    prompt = _first(usage, "promptTokenCount", "prompt_token_count")
+    read = _first(usage, "cachedContentTokenCount", "cached_content_token_count")
+    said = _first(usage, "candidatesTokenCount", "candidates_token_count")
+    thought = _first(usage, "thoughtsTokenCount", "thoughts_token_count")
+    output = None if said is None and thought is None else (said or 0) + (thought or 0)
+    fresh = None if prompt is None else max(0, prompt - (read or 0))
+    return ForeignUsage(fresh, read, None, output, raw=node.raw if node else "")
+
+
+def disjoint_usage(
+    node: Node | None, *, fresh: str, cache_read: str, cache_write: str, output: str
+) -> ForeignUsage | None:
+    """Usage of a format whose buckets are disjoint already, by the names it gives them."""
+    usage = _object(node)
+    if usage is None:
+        return None
+    return ForeignUsage(
+        _number(usage.get(fresh)),
+        _number(usage.get(cache_read)),
+        _number(usage.get(cache_write)),
+        _number(usage.get(output)),
+        raw=node.raw if node else "",
+    )
+
+
+def inclusive_usage(
+    node: Node | None, *, prompt: str, cache_read: Sequence[str], output: Sequence[str]
+) -> ForeignUsage | None:
+    """Usage of a format that counts cached tokens inside the prompt; several output figures add up."""
+    usage = _object(node)
+    if usage is None:
+        return None
+    read = _first(usage, *cache_read)
+    total = _number(usage.get(prompt))
+    outputs = [n for key in output if (n := _number(usage.get(key))) is not None]
+    return ForeignUsage(
+        fresh=None if total is None else max(0, total - (read or 0)),
+        cache_read=read,
+        output=sum(outputs) if outputs else None,
         raw=node.raw if node else "",
     )
 

@@ -89,9 +89,7 @@ def first_damage(events: Iterable[EventRecord], *, tenant: str, session: str) ->
     expected_sequence, previous = 1, GENESIS_HASH
     for event in events:
         if event.sequence != expected_sequence:
-            return Damage(
-                EventSeq(expected_sequence), f"event {expected_sequence} is missing"
-            )
+            return Damage(EventSeq(expected_sequence), f"event {expected_sequence} is missing")
         if event.prev_hash != previous:
             return Damage(event.sequence, "does not continue the event before it")
         if event_hash(event, tenant=tenant, session=session) != event.hash:

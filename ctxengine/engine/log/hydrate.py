@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ctxengine.engine.content.decode import decode
+from ctxengine.engine.content.decode import Role, decode
 from ctxengine.engine.events import EventType, ItemFacts
 from ctxengine.engine.ids import EventSeq, ItemId, RunId
 from ctxengine.engine.items import (
@@ -28,7 +28,7 @@ def decode_event(type: EventType, format: ContentFormat, text: str) -> tuple[Dec
     Raises:
         ContentError: the body is not written in that format.
     """
-    role = "assistant" if type is EventType.RESPONSE_COMPLETED else "user"
+    role: Role = "assistant" if type is EventType.RESPONSE_COMPLETED else "user"
     items = decode(format, text, role=role).items
     if type is EventType.TOOL_RESULT:
         return (_merged(items, ItemKind.TOOL_RESULT),)

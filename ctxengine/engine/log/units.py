@@ -162,7 +162,7 @@ def _sum_up(batch: Batch, new_units: dict[EventSeq, UnitFacts], head: Head) -> N
 
 
 def _totals(batch: Batch, head: Head) -> tuple[int, int, int]:
-    added = [*batch.units, *batch.deltas.values()]
+    added: list[UnitFacts | UnitDelta] = [*batch.units, *batch.deltas.values()]
     return (
         head.tokens + sum(entry.tokens for entry in added),
         head.pointer_tokens + sum(entry.pointer_tokens for entry in added),

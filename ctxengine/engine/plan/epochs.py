@@ -37,10 +37,14 @@ REASON_RULES: tuple[ReasonRule, ...] = (
     ReasonRule(EpochReason.MODEL_CHANGED, "The session was routed to another model.", False, True),
     ReasonRule(EpochReason.PERSONA_CHANGED, "A new persona revision was saved.", False, True),
     ReasonRule(EpochReason.AGENT_CHANGED, "Another agent version was selected.", False, True),
-    ReasonRule(EpochReason.RUN_AUTHORITY_CHANGED, "A new run was granted more scopes.", False, True),
+    ReasonRule(
+        EpochReason.RUN_AUTHORITY_CHANGED, "A new run was granted more scopes.", False, True
+    ),
     ReasonRule(EpochReason.ENVIRONMENT_CHANGED, "Another environment was bound.", False, True),
     ReasonRule(EpochReason.SNAPSHOT_MISSING, "The memory snapshot is gone.", False, True),
-    ReasonRule(EpochReason.POLICY_CHANGED, "A new budget policy version was selected.", False, True),
+    ReasonRule(
+        EpochReason.POLICY_CHANGED, "A new budget policy version was selected.", False, True
+    ),
     ReasonRule(
         EpochReason.TOOL_REMOVED_FOR_SECURITY, "A tool had to leave the prompt at once.", True, True
     ),
@@ -53,7 +57,10 @@ REASON_RULES: tuple[ReasonRule, ...] = (
         False,
     ),
     ReasonRule(
-        EpochReason.IMPORT_CONTINUED, "An imported session goes on live, under the default policy.", True, True
+        EpochReason.IMPORT_CONTINUED,
+        "An imported session goes on live, under the default policy.",
+        True,
+        True,
     ),
 )
 

@@ -42,6 +42,8 @@ class PinnedTool(BaseModel):
     always_loaded: bool = False
     presentation: str | None = None
     synthesised: bool = False
+    control: bool = False
+    """Answered by the platform itself."""
 
 
 class ClassTokens(BaseModel):

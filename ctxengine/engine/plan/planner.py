@@ -171,7 +171,10 @@ def check_caps(by_class: dict[str, ClassTokens], policy: BudgetPolicy) -> list[s
             if over_tokens:
                 raise PlanOverflow(name, entry.tokens, entry.cap_tokens or 0, _hint(name))
             raise PlanOverflow(
-                name, entry.items, entry.cap_items or 0, "These are entries, not tokens. " + _hint(name)
+                name,
+                entry.items,
+                entry.cap_items or 0,
+                "These are entries, not tokens. " + _hint(name),
             )
         title = RULE_OF[BudgetClass(name)].title
         warnings.append(

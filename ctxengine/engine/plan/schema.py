@@ -11,7 +11,9 @@ import json
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 from ctxengine.engine.trust.model_view import model_view
 
-_PROPERTY_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_PROPERTY_MAPS = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+)
 _LITERALS = frozenset({"enum", "const", "examples", "required", "default"})
 
 

@@ -23,9 +23,7 @@ def select_tools(candidates: Sequence[PinnedTool], policy: BudgetPolicy) -> tupl
     limit = cap if cap is not None and policy.enforce_caps else len(candidates)
     chosen: list[PinnedTool] = []
     free = limit
-    ranked = sorted(
-        enumerate(candidates), key=lambda entry: (not _claims_slot(entry[1]), entry[0])
-    )
+    ranked = sorted(enumerate(candidates), key=lambda entry: (not _claims_slot(entry[1]), entry[0]))
     for _, tool in ranked:
         if not tool.required and tool.group == "hidden":
             chosen.append(tool.model_copy(update={"reason": "not model-visible"}))
@@ -34,7 +32,9 @@ def select_tools(candidates: Sequence[PinnedTool], policy: BudgetPolicy) -> tupl
             chosen.append(tool.model_copy(update={"group": "defined", "reason": "declared"}))
         else:
             chosen.append(
-                tool.model_copy(update={"group": "skipped", "reason": f"over the cap of {limit} definitions"})
+                tool.model_copy(
+                    update={"group": "skipped", "reason": f"over the cap of {limit} definitions"}
+                )
             )
     return tuple(sorted(chosen, key=lambda tool: tool.name))
 

@@ -32,7 +32,9 @@ class Event(models.Model):
         db_table = "event"
         indexes = [
             models.Index(fields=["tenant_id", "type", "-recorded_at"], name="event_type_recent"),
-            models.Index(fields=["tenant_id", "session_id", "type", "-sequence"], name="event_by_type"),
+            models.Index(
+                fields=["tenant_id", "session_id", "type", "-sequence"], name="event_by_type"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -34,7 +34,10 @@ class ItemRow(models.Model):
     class Meta:
         db_table = "item"
         indexes = [
-            models.Index(fields=["tenant_id", "session_id", "unit_sequence", "sequence", "ordinal"], name="item_by_unit"),
+            models.Index(
+                fields=["tenant_id", "session_id", "unit_sequence", "sequence", "ordinal"],
+                name="item_by_unit",
+            ),
             models.Index(fields=["tenant_id", "session_id", "wire_call_id"], name="item_by_call"),
         ]
 
@@ -72,9 +75,15 @@ class UnitRow(models.Model):
         db_table = "unit"
         indexes = [
             models.Index(fields=["tenant_id", "session_id", "before_tokens"], name="unit_tokens"),
-            models.Index(fields=["tenant_id", "session_id", "before_pointer_tokens"], name="unit_pointer"),
-            models.Index(fields=["tenant_id", "session_id", "before_result_tokens"], name="unit_results"),
-            models.Index(fields=["tenant_id", "session_id", "before_saved_tokens"], name="unit_saved"),
+            models.Index(
+                fields=["tenant_id", "session_id", "before_pointer_tokens"], name="unit_pointer"
+            ),
+            models.Index(
+                fields=["tenant_id", "session_id", "before_result_tokens"], name="unit_results"
+            ),
+            models.Index(
+                fields=["tenant_id", "session_id", "before_saved_tokens"], name="unit_saved"
+            ),
         ]
 
     def __str__(self) -> str:

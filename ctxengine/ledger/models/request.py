@@ -52,7 +52,8 @@ class RequestRow(models.Model):
         db_table = "request"
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant_id", "run_id", "content_sequence", "act_sequence"], name="request_one_per_step"
+                fields=["tenant_id", "run_id", "content_sequence", "act_sequence"],
+                name="request_one_per_step",
             )
         ]
         indexes = [

@@ -29,7 +29,9 @@ class RunRow(models.Model):
     class Meta:
         db_table = "run"
         constraints = [
-            models.UniqueConstraint(fields=["tenant_id", "session_id", "number"], name="run_number_once"),
+            models.UniqueConstraint(
+                fields=["tenant_id", "session_id", "number"], name="run_number_once"
+            ),
             models.UniqueConstraint(
                 fields=["tenant_id", "session_id"],
                 condition=~models.Q(state="ended"),

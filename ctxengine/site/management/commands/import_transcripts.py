@@ -96,7 +96,8 @@ class _Bar:
         if self.out is not None and (done % 50 == 0 or done == total):
             share = done * 30 // max(1, total)
             self.out.write(
-                f"\r{self.name} {phase} [{'#' * share}{'.' * (30 - share)}] {done}/{total}", ending=""
+                f"\r{self.name} {phase} [{'#' * share}{'.' * (30 - share)}] {done}/{total}",
+                ending="",
             )
 
     def clear(self) -> None:

@@ -1,0 +1,42 @@
+"""The one table of control tools: what the model is told about each, and when it is advertised (design 5)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ControlTool(StrEnum):
+    """Names of control tools."""
+
+    RECALL = "recall"
+
+
+class ControlRule(NamedTuple):
+    """One control tool."""
+
+    name: ControlTool
+    description: str
+    schema: str
+    """Canonical JSON text of its input schema."""
+    advertised: str
+    """When it stands in a plan, for people."""
+
+
+CONTROL_RULES: tuple[ControlRule, ...] = (
+    ControlRule(
+        ControlTool.RECALL,
+        "Reads back anything of this session that is not shown in full: a pointer's id, an event number, or a range of lines "
+        "of a long result.",
+        '{"properties":{"id":{"description":"An item id such as 12.0, or an event number such as 12.","type":"string"},'
+        '"lines":{"description":"Lines to read, such as 1-200.","type":"string"}},"required":["id"],"type":"object"}',
+        "in every live session",
+    ),
+)
+
+RULE_OF_CONTROL = {rule.name: rule for rule in CONTROL_RULES}
+
+
+def control_rule(name: str) -> ControlRule | None:
+    """The rule of a control tool of that name, None for any other tool."""
+    return next((rule for rule in CONTROL_RULES if rule.name.value == name), None)

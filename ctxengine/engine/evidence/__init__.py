@@ -1,0 +1,1 @@
+"""Evidence: results stored whole, and the shorter forms a request can show instead."""

@@ -1,0 +1,101 @@
+"""Gemini generateContent: request and response bodies, in the spelling of the REST API and of the Python SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from ctxengine.engine.importers.dialect import Answer, Facts, Request, array_at, object_at, text_at
+from ctxengine.engine.importers.loose import LooseMessages, loose_turns
+from ctxengine.engine.importers.transcript import ForeignTool, ForeignUsage
+from ctxengine.engine.importers.usage import google_usage
+from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+
+FORMAT = "google_generate_content"
+
+
+class GoogleGenerateContent(LooseMessages):
+    """The generateContent API."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT, "google")
+
+    def request(self, body: Node) -> Request:
+        """Read a request body."""
+        config = object_at(body, "config") or body
+        system = body.get("systemInstruction") or config.get("system_instruction")
+        return Request(
+            turns=loose_turns(array_at(body, "contents")),
+            model=text_at(body, "model"),
+            instructions=_text_of(system),
+            tools=[
+                _tool(declaration)
+                for group in array_at(config, "tools")
+                for declaration in (
+                    array_at(group, "functionDeclarations")
+                    or array_at(group, "function_declarations")
+                )
+            ],
+        )
+
+    def answer(self, body: Node) -> Answer | None:
+        """Read a response; the first candidate is the answer."""
+        candidates = array_at(body, "candidates")
+        first = candidates[0] if candidates else body
+        content = object_at(first, "content")
+        if content is None:
+            return None
+        facts = Facts(
+            model=text_at(body, "modelVersion"),
+            usage=_usage(body),
+            stop_reason=text_at(first, "finishReason") or text_at(first, "finish_reason"),
+        )
+        turn = loose_turns([content])[0]._replace(role="assistant")
+        dropped = max(0, len(candidates) - 1)
+        return Answer([turn], facts, text_at(body, "responseId"), dropped)
+
+    def stream(self, events: Iterable[str]) -> str | None:
+        """Join the parts of all chunks; the last one carries the usage."""
+        parts: list[str] = []
+        members: dict[str, str] = {}
+        finish = "null"
+        for event in events:
+            try:
+                chunk = parse(event)
+            except LexemeError:
+                continue
+            members.update({key: node.raw for key, node in chunk.items() if key != "candidates"})
+            for candidate in array_at(chunk, "candidates")[:1]:
+                parts += [
+                    p.raw for p in array_at(object_at(candidate, "content") or candidate, "parts")
+                ]
+                reason = candidate.get("finishReason")
+                finish = reason.raw if reason is not None else finish
+        if not parts:
+            return None
+        content = f'{{"role":"model","parts":[{",".join(parts)}]}}'
+        rest = "".join(f",{json.dumps(key)}:{raw}" for key, raw in members.items())
+        return f'{{"candidates":[{{"content":{content},"finishReason":{finish}}}]{rest}}}'
+
+
+def _usage(body: Node) -> ForeignUsage | None:
+    return google_usage(body.get("usageMetadata") or body.get("usage_metadata"))
+
+
+def _text_of(system: Node | None) -> str:
+    if system is None:
+        return ""
+    if system.kind is NodeKind.STRING:
+        return system.text() or ""
+    texts = [part.get("text") for part in array_at(system, "parts")]
+    return "\n".join(node.text() or "" for node in texts if node is not None)
+
+
+def _tool(node: Node) -> ForeignTool:
+    schema = object_at(node, "parameters") or object_at(node, "parametersJsonSchema")
+    schema = schema or object_at(node, "parameters_json_schema")
+    return ForeignTool(
+        name=text_at(node, "name") or "unnamed",
+        description=text_at(node, "description") or "",
+        input_schema=schema.raw if schema is not None else '{"type":"object"}',
+    )

@@ -1,0 +1,1 @@
+"""Answering control tools: one module per tool, one registry."""
