@@ -282,6 +282,8 @@ class JsonLine:
     part: JsonPart
     html: str
     """Coloured text; empty when it is loaded on opening."""
+    open: bool
+    """Whether it is unfolded at first: only what takes a few lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ def share(part: float | None, whole: float | None, digits: int = 1) -> str:
 
 def percent(ratio: float) -> str:
     """A signed ratio in percent."""
-    return f"{100 * ratio:+.1f} %".replace("-", "−")
+    text = f"{100 * ratio:+.1f} %".replace("-", "−")
+    return "±0.0 %" if text[1:] == "0.0 %" else text
 
 
 def short_hash(digest: str) -> str:

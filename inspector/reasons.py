@@ -15,7 +15,7 @@ WORDS: dict[Reason, str] = {
     Reason.ACTIVE_RUN: "part of the open run, which is never cut",
     Reason.NEVER_YIELDS: "never yields",
     Reason.BELOW_CUT: "before the history cut",
-    Reason.BELOW_POINTER_FLOOR: "a result older than the pointer floor",
+    Reason.BELOW_POINTER_FLOOR: "results older than the pointer floor",
     Reason.ACTIVE_TOO_LARGE: "shortened, since the open run alone does not fit",
     Reason.OMISSION: "says what the cut left out",
     Reason.OVER_CAP: "dropped or trimmed by its class cap",
@@ -75,10 +75,10 @@ def why(span: Span) -> str:
 def cut_in_words(cut: Cut) -> str:
     """Where history starts and by which number."""
     if not cut.left_out_units:
-        return (
-            f"Nothing is cut: all {number(cut.uncut)} tokens of history fit the room of"
-            f" {number(cut.room)}."
-        )
+        words = f"Nothing is cut: history takes {number(cut.suffix)} of the room of {number(cut.room)} tokens."
+        if cut.uncut > cut.suffix:
+            words += f" With every result whole it would take {number(cut.uncut)}."
+        return words
     turns = "turn" if cut.left_out_turns == 1 else "turns"
     units = "unit" if cut.left_out_units == 1 else "units"
     return (

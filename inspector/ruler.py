@@ -15,10 +15,10 @@ from inspector.trust import lowest_first, mark_of
 
 _SMALL_PERCENT = 0.34
 """Below this a segment is under about four pixels of a desk screen and joins its neighbours."""
-_LABEL_PERCENT = 7.0
-"""Room that a label needs at least."""
-_HIDDEN_LABEL_PERCENT = 18.0
-"""Below this the label disappears on narrow screens."""
+_CHAR_PX, _LABEL_MARGIN_PX = 6.6, 14
+"""About what a label takes; a label that would be cut is not drawn, its segment still has a title."""
+_WIDE_PX, _NARROW_PX = 1_150, 330
+"""Width of a track on a desk and on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Ruler:
     regions: tuple[Figure, ...]
     by_trust: tuple[Figure, ...]
     unexplained: int
-    """Scale minus all parts: nought unless the stored figures contradict each other."""
+    """Usable tokens against what total, reserve, margin and factor give: nought unless they contradict."""
 
 
 def ruler_of(manifest: Manifest, budget: Budget, predicted: Usage, usage: Usage) -> Ruler:
@@ -75,13 +75,17 @@ def ruler_of(manifest: Manifest, budget: Budget, predicted: Usage, usage: Usage)
     rows = _row_segments(manifest)
     used = sum(segment.tokens for segment in rows)
     frozen = sum(segment.tokens for segment in rows if segment.row <= 8)
-    scale = max(budget.total, used)
-    room = (
+    room = [
         Segment("free", max(0, budget.usable - used), "f-free"),
         Segment("margin", budget.margin, "f-margin"),
         Segment("output reserve", budget.reserve, "f-reserve"),
-    )
-    unexplained = scale - used - sum(segment.tokens for segment in room)
+    ]
+    admitted = budget.total - budget.reserve - budget.margin
+    if admitted > budget.usable:
+        # A factor above 1: counts run low, so that many tokens must stay unused.
+        room.insert(1, Segment("calibration", admitted - budget.usable, "f-margin"))
+    scale = used + sum(segment.tokens for segment in room)
+    unexplained = budget.usable - round(admitted / budget.factor)
     known = usage if usage.reported else predicted
     return Ruler(
         scale_tokens=scale,
@@ -95,7 +99,7 @@ def ruler_of(manifest: Manifest, budget: Budget, predicted: Usage, usage: Usage)
             *(Figure(segment.label, segment.tokens) for segment in room),
         ),
         by_trust=_by_trust(manifest),
-        unexplained=unexplained,
+        unexplained=unexplained if abs(unexplained) > 1 else 0,
     )
 
 
@@ -169,12 +173,16 @@ def _placed(segments: list[Segment], scale: int) -> tuple[Segment, ...]:
                 segment,
                 x=f"{100 * before / scale if scale else 0:.3f}%",
                 width=f"{share:.3f}%",
-                show_label=share >= _LABEL_PERCENT,
-                narrow_label=share >= _HIDDEN_LABEL_PERCENT,
+                show_label=_fits(segment.label, share, _WIDE_PX),
+                narrow_label=_fits(segment.label, share, _NARROW_PX),
             )
         )
         before += segment.tokens
     return tuple(placed)
+
+
+def _fits(label: str, share: float, track_px: int) -> bool:
+    return len(label) * _CHAR_PX + _LABEL_MARGIN_PX <= track_px * share / 100
 
 
 def _cache_segments(usage: Usage) -> list[Segment]:

@@ -10,11 +10,11 @@ from ctxengine.engine.events import EventType
 from ctxengine.ledger.queries.session import Act, Strip, StripColumn
 from inspector.figures import number
 
-PLOT_TOP = 58
+PLOT_TOP = 72
 PLOT_HEIGHT = 150
-CACHE_TOP = 216
-AXIS_TOP = 238
-HEIGHT = 262
+CACHE_TOP = 230
+AXIS_TOP = 250
+HEIGHT = 274
 _LEFT_PERCENT = 5.0
 _SPAN_PERCENT = 94.5
 
@@ -94,6 +94,22 @@ class MarkerView:
     """Request it first shows in."""
 
 
+class ActPlace(NamedTuple):
+    """An act and the request it first shows in."""
+
+    sequence: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActGroup:
+    """All acts of one kind in the window."""
+
+    glyph: str
+    title: str
+    places: tuple[ActPlace, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class StripView:
     """Everything that the template draws."""
@@ -101,6 +117,7 @@ class StripView:
     columns: tuple[ColumnView, ...]
     bands: tuple[Band, ...]
     markers: tuple[MarkerView, ...]
+    acts: tuple[ActGroup, ...]
     runs: tuple[Tick, ...]
     grid: tuple[Tick, ...]
     usable_y: float | None
@@ -109,7 +126,7 @@ class StripView:
     has_cache: bool
 
 
-_GLYPHS = {
+_GLYPHS: dict[str, tuple[str, str, str]] = {
     EventType.EPOCH_ROTATED: ("R", "m-accent", "epoch rotated"),
     EventType.YIELD_APPLIED: ("Y", "m-warn", "tokens yielded"),
     EventType.BUDGET_PRESSURE: ("P", "m-warn", "budget pressure"),
@@ -118,19 +135,30 @@ _GLYPHS = {
     EventType.RESPONSE_FAILED: ("F", "m-bad", "request failed"),
     EventType.CALL_REFUSED: ("C", "m-warn", "call refused"),
 }
+_RANKS = (
+    EventType.BUDGET_EXCEEDED,
+    EventType.RESPONSE_FAILED,
+    EventType.YIELD_APPLIED,
+    EventType.EPOCH_ROTATED,
+    EventType.SUMMARY_IMPORTED,
+    EventType.CALL_REFUSED,
+    EventType.BUDGET_PRESSURE,
+)
+"""Gravest first."""
 
 
 def strip_view(strip: Strip, prefix_tokens: dict[int, int]) -> StripView:
     """Place a window of columns."""
     columns = strip.columns
     usable = max((column.usable for column in columns), default=0)
-    peak = max((column.total + column.given_up for column in columns), default=0)
+    peak = max((column.total for column in columns), default=0)
     # A window far above what was used would flatten every column to a line.
     scale = usable if peak and usable <= 3 * peak else max(peak, 1)
     return StripView(
         columns=tuple(_column(columns, place, scale) for place in range(len(columns))),
         bands=_bands(columns, prefix_tokens),
         markers=_markers(columns, strip.acts),
+        acts=_acts(columns, strip.acts),
         runs=_runs(columns),
         grid=tuple(
             Tick("0", _y(scale * part / 4, scale), number(scale * part / 4)) for part in range(5)
@@ -144,7 +172,7 @@ def strip_view(strip: Strip, prefix_tokens: dict[int, int]) -> StripView:
 
 def _step(columns: tuple[StripColumn, ...]) -> float:
     # Few requests keep slim columns instead of filling the whole width.
-    return min(_SPAN_PERCENT / max(1, len(columns)), 3.2)
+    return min(_SPAN_PERCENT / max(1, len(columns)), 5.0)
 
 
 def _x(columns: tuple[StripColumn, ...], place: int) -> float:
@@ -170,7 +198,7 @@ def _column(columns: tuple[StripColumn, ...], place: int, scale: int) -> ColumnV
             blocks.append(Block(left, top, width, height, layer.fill, layer.title))
             below += tokens
     if column.given_up:
-        top = _y(below + column.given_up, scale)
+        top = max(float(PLOT_TOP), _y(below + column.given_up, scale))
         height = round(_y(below, scale) - top, 2)
         blocks.append(Block(left, top, width, height, "f-given", "given up"))
     return ColumnView(
@@ -238,21 +266,34 @@ def _bands(columns: tuple[StripColumn, ...], prefix_tokens: dict[int, int]) -> t
 
 
 def _markers(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[MarkerView, ...]:
-    placed: list[MarkerView] = []
-    taken: set[tuple[int, str]] = set()
+    """One sign above a column that acts changed: that of the gravest; its title names them all."""
+    by_place: dict[int, list[Act]] = {}
     for act in acts:
         place = _place_of(columns, act)
-        looks = _GLYPHS.get(EventType(act.type)) if act.type in set(EventType) else None
-        if place is None or looks is None or (place, looks[0]) in taken:
-            continue
-        # One column has room for one sign above it; the list below names them all.
-        taken.add((place, looks[0]))
-        glyph, fill, words = looks
+        if place is not None and act.type in _GLYPHS:
+            by_place.setdefault(place, []).append(act)
+    placed: list[MarkerView] = []
+    for place, together in by_place.items():
+        first = min(together, key=lambda act: _RANKS.index(act.type))
+        glyph, fill, _ = _GLYPHS[first.type]
+        words = ", ".join(dict.fromkeys(_GLYPHS[act.type][2] for act in together))
         middle = _x(columns, place) + 0.42 * _step(columns)
         placed.append(
-            MarkerView(f"{middle:.3f}%", glyph, fill, words, act.sequence, columns[place].label)
+            MarkerView(f"{middle:.3f}%", glyph, fill, words, first.sequence, columns[place].label)
         )
     return tuple(placed)
+
+
+def _acts(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[ActGroup, ...]:
+    groups: dict[str, list[ActPlace]] = {}
+    for act in acts:
+        place = _place_of(columns, act)
+        if place is not None and act.type in _GLYPHS:
+            groups.setdefault(act.type, []).append(ActPlace(act.sequence, columns[place].label))
+    return tuple(
+        ActGroup(_GLYPHS[kind][0], _GLYPHS[kind][2], tuple(places))
+        for kind, places in groups.items()
+    )
 
 
 def _place_of(columns: tuple[StripColumn, ...], act: Act) -> int | None:

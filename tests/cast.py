@@ -335,7 +335,7 @@ class Scribe:
 
     def step_draft(self, text: str, calls: Sequence[Call] = (), **fields: Any) -> EventDraft:
         """A model's answer, with calls or without."""
-        blocks = f'[{",".join(_blocks(text, calls))}]'
+        blocks = f"[{','.join(_blocks(text, calls))}]"
         return self.draft(
             EventType.RESPONSE_COMPLETED,
             blocks,

@@ -130,15 +130,15 @@ def _arithmetic(budget: Budget) -> Iterator[tuple[str, str, int | None]]:
     smaller = "window" if budget.policy_cap is None else "the smaller of window and policy cap"
     yield "window", "what the model takes", budget.window
     yield "policy cap", "what the policy allows", budget.policy_cap
-    yield "total", f"{smaller}, divided by the factor {budget.factor:.3f}", budget.total
+    yield "total", smaller, budget.total
     yield "reserve", "kept for the answer", budget.reserve
     yield "margin", "kept for the error of estimates", budget.margin
-    yield "usable", "total − reserve − margin", budget.usable
+    yield "usable", f"(total − reserve − margin) ÷ {budget.factor:.3f}", budget.usable
     yield "prefix", "rows 1 to 8", budget.prefix
     yield "body", "usable − prefix", budget.body
-    yield "never yields", "input, open run, working state, corrections", budget.never_yield
-    yield "fresh rows", "rows 11 to 14", budget.fresh
-    yield "room for history", "body − never yields − fresh rows", budget.history_room
+    yield "never yields", "input, open run, fresh rows, corrections", budget.never_yield
+    yield "knowledge, recall", "what of row 13 may yield", budget.fresh
+    yield "room for history", "body − never yields − row 13", budget.history_room
     yield "history", "closed turns kept", budget.history
     yield (
         "tool results",

@@ -130,7 +130,8 @@ def _view(line: ItemLine, span: Span) -> ItemView:
     shortened = span.form is Form.POINTER and line.kind != ItemKind.TOOL_RESULT
     form = Form.WHOLE if shortened else span.form
     tokens = line.pointer_tokens if form is Form.POINTER else line.tokens
-    return ItemView(line, span.row, form.value, FORM_WORDS[form], why(span), tokens)
+    reason = "kept whole; only the results of these steps are pointers" if shortened else why(span)
+    return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, tokens)
 
 
 def _csv(item: ItemView) -> tuple[object, ...]:

@@ -21,6 +21,8 @@ from inspector.visible import hidden_count
 WINDOW = 150
 _INLINE_BYTES = 4_000
 """A part up to this size stands in the page; a larger one is loaded when it is opened."""
+_UNFOLDED_BYTES = 300
+"""A part up to this size is unfolded at first."""
 _INLINE_BUDGET_BYTES = 60_000
 """All parts of a page together, so that a page never grows with its session."""
 
@@ -41,7 +43,7 @@ def request_json(request: HttpRequest, viewer: Viewer, request_id: UUID) -> Http
     only = request.GET.get("part", "")
     if only:
         chosen = _part_or_404(parts, only)
-        lines: tuple[JsonLine, ...] = (JsonLine(chosen, pretty(chosen.raw)),)
+        lines: tuple[JsonLine, ...] = (JsonLine(chosen, pretty(chosen.raw), True),)
         first = 0
     else:
         first = min(whole(request, "from") or 0, max(0, len(parts) - 1))
@@ -98,5 +100,7 @@ def _lines(parts: tuple[JsonPart, ...]) -> tuple[JsonLine, ...]:
     for part in parts:
         fits = part.length <= min(_INLINE_BYTES, left)
         left -= part.length if fits else 0
-        lines.append(JsonLine(part, pretty(part.raw) if fits else ""))
+        lines.append(
+            JsonLine(part, pretty(part.raw) if fits else "", part.length <= _UNFOLDED_BYTES)
+        )
     return tuple(lines)

@@ -68,15 +68,13 @@ def _nothing(row: Row) -> Reason:
 
 
 def _words(total: RowTotal, spans: list[Span]) -> list[str]:
-    kept = [span for span in spans if span.form not in (Form.OUT, Form.EMPTY)]
-    words = [WORDS[total.reason]]
-    for span in kept:
-        named = f"{number(span.items)} {FORM_WORDS[span.form]}"
-        if span.from_item and span.to_item and span.items > 1:
-            named += f", {span.from_item} to {span.to_item}"
-        elif span.from_item:
-            named += f", {span.from_item}"
-        elif len(kept) == 1 and span.reason is total.reason and not span.numbers:
-            continue
-        words.append(f"{named}: {why(span)}" if span.reason is not total.reason else named)
-    return words
+    """One line for each fate in the row; the row's own reason where it holds no items."""
+    placed = [span for span in spans if span.from_item and span.form is not Form.OUT]
+    return [_span_words(span) for span in placed] or [WORDS[total.reason]]
+
+
+def _span_words(span: Span) -> str:
+    items = f"{number(span.items)} item" + ("" if span.items == 1 else "s")
+    place = f"{span.from_item} to {span.to_item}" if span.items > 1 else f"{span.from_item}"
+    form = "results as pointers" if span.form is Form.POINTER else FORM_WORDS[span.form]
+    return f"{items}, {place}, {form}: {why(span)}"

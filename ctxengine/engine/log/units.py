@@ -48,6 +48,7 @@ def plan_batch(
     """
     batch = Batch()
     new_units: dict[EventSeq, UnitFacts] = {}
+    open_call = _once(unit_of_call)
     sequence, previous = head.sequence, head.hash
     content, act = head.content_sequence, head.act_sequence
     for draft, body in zip(drafts, bodies, strict=True):
@@ -68,7 +69,7 @@ def plan_batch(
         content = sequence if rule.content else content
         act = sequence if rule.act else act
         if draft.items:
-            _place(draft, sequence, batch, new_units, head, unit_of_call)
+            _place(draft, sequence, batch, new_units, head, open_call)
     _sum_up(batch, new_units, head)
     totals = _totals(batch, head)
     batch.head = Head(
@@ -124,13 +125,13 @@ def _answer(
 ) -> EventSeq:
     answers = draft.answers or (0, 0)
     fresh = new_units.get(EventSeq(answers[0]))
+    home = fresh.sequence if fresh and _is_call(batch, answers) else unit_of_call(answers)
+    if home is None or any(place == answers for place in batch.answered):
+        raise OrphanPair(f"No open call {answers[0]}.{answers[1]} is known in this session.")
     if fresh is not None:
         fresh.open_calls -= 1
         _add(fresh, draft, sequence)
-        return fresh.sequence
-    home = unit_of_call(answers)
-    if home is None:
-        raise OrphanPair(f"No call {answers[0]}.{answers[1]} is known in this session.")
+        return home
     delta = batch.deltas.setdefault(home, UnitDelta(home, sequence))
     delta.closed_calls += 1
     _add(delta, draft, sequence)
