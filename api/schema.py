@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +153,8 @@ class ApiSchema(AutoSchema):
                 operation["requestBody"] = body
         if parameters:
             operation["parameters"] = parameters
-        return operation
+        # Later stages of the generator write into what they are given, and our tables are shared.
+        return deepcopy(operation)
 
     def _path_parameters(self) -> list[Schema]:
         return [
@@ -197,7 +199,7 @@ class ApiSchema(AutoSchema):
                 name=answer.name,
                 type=ResolvedComponent.SCHEMA,
                 object=answer.name,
-                schema=answer.schema,
+                schema=deepcopy(answer.schema),
             )
         )
         return answer.ref

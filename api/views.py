@@ -91,19 +91,11 @@ class Done(NamedTuple):
 
 
 class Write(Generic[SpecT]):
-    """One write: how its body is read, what it does, and how its answer is made again."""
+    """One write: what it does, and how its answer is made again."""
 
     repeatable: ClassVar[bool] = False
     """Whether doing it again does nothing new. Other writes share one transaction with the mark that
     they were done, so that a process that dies leaves both or neither."""
-
-    @abstractmethod
-    def parse(self, body: Node) -> SpecT:
-        """The spec in a body.
-
-        Raises:
-            FieldErrors: fields that cannot be used.
-        """
 
     @abstractmethod
     def perform(self, actor: Actor, spec: SpecT, ids: Mapping[str, Any]) -> Done:
@@ -118,11 +110,23 @@ class Write(Generic[SpecT]):
         return done
 
 
+class JsonWrite(Write[SpecT]):
+    """A write whose body is a JSON object."""
+
+    @abstractmethod
+    def parse(self, body: Node) -> SpecT:
+        """The spec in a body.
+
+        Raises:
+            FieldErrors: fields that cannot be used.
+        """
+
+
 class WriteView(ApiView):
-    """An endpoint that writes through one `Write`."""
+    """An endpoint that writes through one `JsonWrite`."""
 
     scopes: ClassVar[Scopes] = {"POST": RUNTIME}
-    write: ClassVar[Write[Any]]
+    write: ClassVar[JsonWrite[Any]]
 
     def post(self, request: Request, **ids: Any) -> HttpResponse:
         """Do the write once, however often it is sent with the same Idempotency-Key."""
@@ -133,7 +137,7 @@ class WriteView(ApiView):
         return answered(request, actor, self.write, spec, ids, body_bytes(request))
 
 
-def parsed(write: Write[SpecT], request: Request) -> SpecT:
+def parsed(write: JsonWrite[SpecT], request: Request) -> SpecT:
     """The spec of a request with a JSON body.
 
     Raises:

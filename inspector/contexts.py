@@ -348,7 +348,9 @@ class Comparison:
     gone: str
     """Why the bodies cannot be compared part by part; empty when they can."""
     appended_only: bool
-    """Whether everything that was sent before is still there, in place."""
+    """Whether everything that was sent before is still there, but for the fresh rows."""
+    moved: bool
+    """Whether fresh rows gave way to new items, so that more than the end of the body changed."""
     rows: tuple[ChangeRow, ...]
     parts: tuple[PartChange, ...]
     before_track: tuple[Segment, ...]

@@ -11,12 +11,13 @@ from ctxengine.engine.layout import ROWS, Region
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.ledger.queries.usage import Usage
 from inspector.figures import number
-from inspector.trust import lowest_first, mark_of
+from inspector.trust import MARKS, lowest_first, mark_of
 
 _SMALL_PERCENT = 0.34
 """Below this a segment is under about four pixels of a desk screen and joins its neighbours."""
 _CHAR_PX, _LABEL_MARGIN_PX = 6.6, 14
 """About what a label takes; a label that would be cut is not drawn, its segment still has a title."""
+_WORDS = {f"f-{mark.css}": mark.word for mark in MARKS.values()}
 _WIDE_PX, _NARROW_PX = 1_150, 330
 """Width of a track on a desk and on a phone."""
 
@@ -103,9 +104,9 @@ def ruler_of(manifest: Manifest, budget: Budget, predicted: Usage, usage: Usage)
     )
 
 
-def track(segments: list[Segment] | tuple[Segment, ...], scale: int) -> tuple[Segment, ...]:
-    """Any list of parts as a placed track."""
-    return _placed(_merged(list(segments), scale), scale)
+def track(segments: list[Segment], scale: int, width_px: int) -> tuple[Segment, ...]:
+    """Any list of parts as a placed track, about so wide on a desk."""
+    return _placed(_merged(segments, scale), scale, width_px)
 
 
 def row_segments(manifest: Manifest) -> list[Segment]:
@@ -163,7 +164,7 @@ def _joined(thin: list[Segment]) -> list[Segment]:
     ]
 
 
-def _placed(segments: list[Segment], scale: int) -> tuple[Segment, ...]:
+def _placed(segments: list[Segment], scale: int, width_px: int = _WIDE_PX) -> tuple[Segment, ...]:
     placed: list[Segment] = []
     before = 0
     for segment in segments:
@@ -173,7 +174,7 @@ def _placed(segments: list[Segment], scale: int) -> tuple[Segment, ...]:
                 segment,
                 x=f"{100 * before / scale if scale else 0:.3f}%",
                 width=f"{share:.3f}%",
-                show_label=_fits(segment.label, share, _WIDE_PX),
+                show_label=_fits(segment.label, share, width_px),
                 narrow_label=_fits(segment.label, share, _NARROW_PX),
             )
         )
@@ -204,7 +205,7 @@ def _by_trust(manifest: Manifest) -> tuple[Figure, ...]:
     sums: dict[str, int] = {}
     for segment in _row_segments(manifest):
         sums[segment.fill] = sums.get(segment.fill, 0) + segment.tokens
-    return tuple(Figure(fill.removeprefix("f-"), tokens, fill) for fill, tokens in sums.items())
+    return tuple(Figure(_WORDS.get(fill, "mixed"), tokens, fill) for fill, tokens in sums.items())
 
 
 def region_sum(manifest: Manifest, region: Region) -> int:

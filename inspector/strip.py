@@ -297,6 +297,11 @@ def _acts(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[ActG
 
 
 def _place_of(columns: tuple[StripColumn, ...], act: Act) -> int | None:
+    """The column of the request that the act names; otherwise the first one that saw it."""
+    named = act.payload.get("request") or act.payload.get("forced_by")
+    for place, column in enumerate(columns):
+        if str(column.id) == named:
+            return place
     for place, column in enumerate(columns):
         if max(column.content_sequence, column.act_sequence) >= act.sequence:
             return place

@@ -15,7 +15,9 @@ _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _LINE_LIMIT = 4_000
 """Lines on either side beyond which the middle is shown as removed and added, without matching."""
 _WORD_LIMIT_CHARS = 4_000
-"""Longer lines are marked as a whole."""
+"""In longer lines no words are marked."""
+_ALIKE = 0.35
+"""Lines less alike than this were replaced; marking their words would only paint them over."""
 CONTEXT_LINES = 2
 
 
@@ -107,11 +109,14 @@ def _replaced(
 
 def _words(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     if len(before) > _WORD_LIMIT_CHARS or len(after) > _WORD_LIMIT_CHARS:
-        return (Piece(before, True),), (Piece(after, True),)
+        return (Piece(before),), (Piece(after),)
     left, right = _WORDS.findall(before), _WORDS.findall(after)
     old: list[Piece] = []
     new: list[Piece] = []
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return (Piece(before),), (Piece(after),)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         one, other = "".join(left[i1:i2]), "".join(right[j1:j2])
         if tag == "equal":
             old.append(Piece(one))

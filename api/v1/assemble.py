@@ -23,7 +23,7 @@ from api.reads.requests import assembled_again
 from api.schema import PROBLEM, Component, Operation, Operations
 from api.shapes.containers import ListOf, Member, Record, build
 from api.shapes.scalars import AnyText, Identifier, Moment, Number, Text
-from api.views import Done, Write, WriteView
+from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.service.assemble import assemble
@@ -134,7 +134,7 @@ def followed_again(actor: Actor, body: bytes, resource: Mapping[str, Any]) -> by
     return with_members(body, members)
 
 
-class AssembleWrite(Write[Assemble]):
+class AssembleWrite(JsonWrite[Assemble]):
     """`POST runs/{run}/assemble`."""
 
     repeatable = True

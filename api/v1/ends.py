@@ -11,7 +11,7 @@ from api.openapi import TEXT, record
 from api.schema import Component, Operation, Operations
 from api.shapes.containers import Member, Record, build
 from api.shapes.scalars import Text
-from api.views import Done, Write, WriteView
+from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.access import run_of
 from ctxengine.service.end_run import end_run
@@ -27,7 +27,7 @@ RUN_ENDED = Component("RunEnded", record({"state": TEXT, "outcome": TEXT}))
 SESSION_ENDED = Component("SessionEnded", record({"state": TEXT}))
 
 
-class EndRunWrite(Write[EndRun]):
+class EndRunWrite(JsonWrite[EndRun]):
     """`POST runs/{run}/end`."""
 
     def parse(self, body: Node) -> EndRun:
@@ -46,7 +46,7 @@ class EndRunWrite(Write[EndRun]):
         return to_json({"state": run.state, "outcome": run.outcome})
 
 
-class EndSessionWrite(Write[None]):
+class EndSessionWrite(JsonWrite[None]):
     """`POST sessions/{session}/end`."""
 
     def parse(self, body: Node) -> None:

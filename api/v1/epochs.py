@@ -12,7 +12,7 @@ from api.schema import Operation, Operations
 from api.shapes.containers import Member, Record
 from api.shapes.scalars import Text
 from api.v1.plans import PLAN
-from api.views import Done, Write, WriteView
+from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.specs import Actor
@@ -32,7 +32,7 @@ class Rotation(NamedTuple):
     note: str
 
 
-class RotateWrite(Write[Rotation]):
+class RotateWrite(JsonWrite[Rotation]):
     """`POST sessions/{session}/epochs`."""
 
     def parse(self, body: Node) -> Rotation:

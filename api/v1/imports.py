@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from ctxengine.service.import_transcript import import_file
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -19,7 +18,7 @@ from api.problems import Problem
 from api.reads.imports import import_facts
 from api.schema import Component, Operation, Operations, Parameters
 from api.views import ApiView, Done, ReadView, Write, answered
-from ctxengine.engine.lexeme import Node
+from ctxengine.service.import_transcript import import_file
 from ctxengine.service.specs import Actor
 
 IMPORT = Component(
@@ -63,10 +62,6 @@ class ImportWrite(Write[SentFile]):
     """`POST imports`."""
 
     repeatable = True
-
-    def parse(self, body: Node) -> SentFile:
-        """A file is no JSON body of ours: see `sent_file`."""
-        raise TypeError("Imports are read by sent_file.")
 
     def perform(self, actor: Actor, spec: SentFile, ids: Mapping[str, Any]) -> Done:
         """Import it; a file that was imported before changes nothing."""

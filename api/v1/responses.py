@@ -14,7 +14,7 @@ from api.shapes.containers import Member, Record, build
 from api.shapes.content import RawBody, RawObject
 from api.shapes.scalars import Flag, Identifier, Whole
 from api.v1.assemble import FOLLOW_UP_FIELDS, FOLLOW_UP_PARTS, followed, followed_again
-from api.views import Done, Write, WriteView
+from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node, is_json_object
 from ctxengine.service.specs import Actor, CallAction, ResponseTaken, TakeResponse
 from ctxengine.service.take_response import take_response
@@ -76,7 +76,7 @@ class ReportedResponse(NamedTuple):
     assemble: bool
 
 
-class TakeResponseWrite(Write[ReportedResponse]):
+class TakeResponseWrite(JsonWrite[ReportedResponse]):
     """`POST runs/{run}/responses`."""
 
     def parse(self, body: Node) -> ReportedResponse:
@@ -103,6 +103,7 @@ class TakeResponseWrite(Write[ReportedResponse]):
         }
         if taken.calls and actor.idempotency_key:
             resource["response"] = newest_response(actor, ids["run"])
+            resource["actions"] = [call.action for call in taken.calls]
         return Done(resource, _taken_json(taken))
 
     def follow(self, actor: Actor, spec: ReportedResponse, done: Done) -> Done:
@@ -111,11 +112,12 @@ class TakeResponseWrite(Write[ReportedResponse]):
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The same decision; names, arguments and results come from the ledger."""
+        calls: list[CallAction] = []
+        if "response" in resource:
+            run, sequence, actions = (resource[name] for name in ("run", "response", "actions"))
+            calls = calls_again(actor, run, sequence, actions)
         taken = ResponseTaken(
-            next=resource["next"],
-            calls=calls_again(actor, resource["run"], resource.get("response")),
-            nudge=resource["nudge"],
-            code=resource["code"],
+            next=resource["next"], calls=calls, nudge=resource["nudge"], code=resource["code"]
         )
         return followed_again(actor, _taken_json(taken), resource)
 

@@ -12,7 +12,7 @@ from api.schema import Component, Operation, Operations
 from api.shapes.containers import Member, Record, build, texts
 from api.shapes.content import Message
 from api.shapes.scalars import Moment, Text
-from api.views import Done, Write, WriteView
+from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.specs import Actor, StartRun
 from ctxengine.service.start_run import start_run
@@ -29,7 +29,7 @@ START_RUN = Record(
 RUN = Component("Run", record({"id": UUID_TEXT, "number": WHOLE, "seed_event_sequence": WHOLE}))
 
 
-class StartRunWrite(Write[StartRun]):
+class StartRunWrite(JsonWrite[StartRun]):
     """`POST sessions/{session}/runs`."""
 
     def parse(self, body: Node) -> StartRun:

@@ -21,7 +21,7 @@ from api.shapes.containers import ListOf, MapOf, Member, Record, build, texts
 from api.shapes.content import RawObject
 from api.shapes.scalars import Flag, Identifier, Number, PinnedText, Text, Whole
 from api.v1.plans import PLAN
-from api.views import Done, ReadView, Write, WriteView
+from api.views import Done, JsonWrite, ReadView, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.open_session import open_session
 from ctxengine.service.specs import (
@@ -172,7 +172,7 @@ SESSION_LINE = Component(
 )
 
 
-class OpenSessionWrite(Write[OpenSession]):
+class OpenSessionWrite(JsonWrite[OpenSession]):
     """`POST sessions`."""
 
     def parse(self, body: Node) -> OpenSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from api.answers import joined, to_json
 from api.openapi import TEXT, listed, record
@@ -12,11 +12,13 @@ from api.shapes.containers import ListOf, Member, Record, build
 from api.shapes.content import Message, ResultContent
 from api.shapes.scalars import AnyText, Flag, Text
 from api.v1.assemble import FOLLOW_UP_FIELDS, FOLLOW_UP_PARTS, followed, followed_again
-from api.views import Done, Write, WriteView
+from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.specs import Actor, ResultsTaken, TakeInput, TakeToolResults, ToolResult
 from ctxengine.service.take_input import take_input
 from ctxengine.service.take_tool_results import take_tool_results
+
+SpecT = TypeVar("SpecT")
 
 _RETAIN = Member("retain", Text(), note="What this content is kept for.")
 _ASSEMBLE = Member("assemble", Flag(), note="Answer with the next request too, once no call waits.")
@@ -57,17 +59,17 @@ RESULTS_TAKEN = Component(
 )
 
 
-class Reported(NamedTuple):
+class Reported(NamedTuple, Generic[SpecT]):
     """What was reported, and whether the next request is wanted with the answer."""
 
-    spec: TakeToolResults | TakeInput
+    spec: SpecT
     assemble: bool
 
 
-class ReportWrite(Write[Reported]):
+class ReportWrite(JsonWrite[Reported[SpecT]]):
     """What the writes of this module share: their answers."""
 
-    def follow(self, actor: Actor, spec: Reported, done: Done) -> Done:
+    def follow(self, actor: Actor, spec: Reported[SpecT], done: Done) -> Done:
         """The next request, where it was asked for and no call waits."""
         return followed(actor, done, done.resource["run"]) if done.resource["follow"] else done
 
@@ -77,36 +79,34 @@ class ReportWrite(Write[Reported]):
         return followed_again(actor, _taken_json(taken), resource)
 
 
-class TakeToolResultsWrite(ReportWrite):
+class TakeToolResultsWrite(ReportWrite[TakeToolResults]):
     """`POST runs/{run}/tool-results`."""
 
-    def parse(self, body: Node) -> Reported:
+    def parse(self, body: Node) -> Reported[TakeToolResults]:
         """The results."""
         values = TOOL_RESULTS.read(body, "")
         assemble = values.pop("assemble", False)
         return Reported(build(TakeToolResults, values), assemble)
 
-    def perform(self, actor: Actor, spec: Reported, ids: Mapping[str, Any]) -> Done:
+    def perform(
+        self, actor: Actor, spec: Reported[TakeToolResults], ids: Mapping[str, Any]
+    ) -> Done:
         """Append them all, or none."""
-        if not isinstance(spec.spec, TakeToolResults):
-            raise TypeError("These are not tool results.")
         taken = take_tool_results(actor=actor, run_id=ids["run"], spec=spec.spec)
         return _done(ids["run"], taken, assemble=spec.assemble)
 
 
-class TakeInputWrite(ReportWrite):
+class TakeInputWrite(ReportWrite[TakeInput]):
     """`POST runs/{run}/input`."""
 
-    def parse(self, body: Node) -> Reported:
+    def parse(self, body: Node) -> Reported[TakeInput]:
         """The late message."""
         values = INPUT.read(body, "")
         assemble = values.pop("assemble", False)
         return Reported(build(TakeInput, values), assemble)
 
-    def perform(self, actor: Actor, spec: Reported, ids: Mapping[str, Any]) -> Done:
+    def perform(self, actor: Actor, spec: Reported[TakeInput], ids: Mapping[str, Any]) -> Done:
         """Append it to the open run."""
-        if not isinstance(spec.spec, TakeInput):
-            raise TypeError("This is no input.")
         taken = take_input(actor=actor, run_id=ids["run"], spec=spec.spec)
         return _done(ids["run"], taken, assemble=spec.assemble)
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ctxengine.engine.canonical import canonical_bytes, sha256_hex
 from ctxengine.engine.events import ItemFacts
+from ctxengine.engine.evidence.excerpt import RECALL_SOURCE, shortened
+from ctxengine.engine.evidence.pointer import pointer_is_shorter, pointer_text
 from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.items import (
     DecodedItem,
@@ -19,7 +21,6 @@ from ctxengine.engine.items import (
     TextPart,
 )
 from ctxengine.engine.ports import TokenCounter
-from ctxengine.engine.render import pointer_text
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.names import wire_call_id
@@ -35,6 +36,8 @@ class Derivation:
 
     counter: TokenCounter
     foreign_as_pointer: bool = False
+    inline_maximum_bytes: int | None = None
+    """Tool results above this are counted as the excerpt they will be shown as; None: as they are."""
 
 
 def facts_of(
@@ -80,7 +83,8 @@ def _facts(
     name: str,
     is_error: bool,
 ) -> ItemFacts:
-    tokens = _tokens(item, trust, derivation)
+    excerpt = _excerpt(item, f"{sequence}.{item.ordinal}", source, derivation)
+    tokens = _tokens(item, excerpt or item.parts, trust, derivation)
     shape = Item(
         id=ItemId(sequence, item.ordinal),
         kind=item.kind,
@@ -92,7 +96,7 @@ def _facts(
         bytes_len=_bytes_len(item),
     )
     pointer = tokens
-    if item.kind is ItemKind.TOOL_RESULT:
+    if item.kind is ItemKind.TOOL_RESULT and pointer_is_shorter(item.parts, shape.bytes_len):
         pointer = min(tokens, derivation.counter.parts((TextPart(pointer_text(shape)),)))
     return ItemFacts(
         ordinal=item.ordinal,
@@ -108,13 +112,24 @@ def _facts(
         source=source,
         is_error=item.is_error or is_error,
         preview=preview(item),
+        excerpt_limit=derivation.inline_maximum_bytes or 0 if excerpt else 0,
     )
 
 
-def _tokens(item: DecodedItem, trust: Trust, derivation: Derivation) -> int:
+def _excerpt(
+    item: DecodedItem, reference: str, source: str, derivation: Derivation
+) -> tuple[Part, ...] | None:
+    """The form in which a result above the limit will stand in requests."""
+    limit = derivation.inline_maximum_bytes
+    if limit is None or item.kind is not ItemKind.TOOL_RESULT or source.startswith(RECALL_SOURCE):
+        return None
+    return shortened(item.parts, limit, reference)
+
+
+def _tokens(item: DecodedItem, shown: Sequence[Part], trust: Trust, derivation: Derivation) -> int:
     if item.kind is ItemKind.TOOL_CALL:
         return derivation.counter.call(item.name or "", item.arguments or "")
-    parts: Sequence[Part] = item.parts
+    parts = shown
     if derivation.foreign_as_pointer:
         parts = [
             TextPart("[elided] provider block " + "0" * 100)

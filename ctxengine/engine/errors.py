@@ -28,6 +28,19 @@ class PlanOverflow(EngineError):
         )
 
 
+class RequiredToolMissing(EngineError):
+    """A tool that the configuration requires cannot be defined: the session must not open (frozen-prefix spec)."""
+
+    code = "required_tool_missing"
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(
+            f"The tool {tool} is required and cannot be defined: {why}. Make room for it, grant what it needs, or require it "
+            "no longer.",
+            tool=tool,
+        )
+
+
 class BudgetExceeded(EngineError):
     """What may never yield does not fit."""
 

@@ -33,6 +33,20 @@ class EventType(StrEnum):
     YIELD_APPLIED = "context.yield.applied"
     WINDOW_LEARNED = "context.window.learned"
     MEMORY_READ = "context.memory.read"
+    SNAPSHOT_USED = "context.snapshot.used"
+    SKILL_OFFERED = "skill.offered"
+    SKILL_LOADED = "skill.loaded"
+    TOOL_REVOKED = "tool.revoked"
+    TOOL_RESTORED = "tool.restored"
+    AUTHORITY_CHANGED = "session.authority.changed"
+    SESSION_CONFIGURED = "session.configured"
+    PERSON_ERASED = "person.erased"
+    WORKING_STATE_UPDATED = "context.working_state.updated"
+    COMPACTED = "context.compacted"
+    COMPACTION_UNDONE = "context.compaction.undone"
+    COMPACTION_REFUSED = "context.compaction.refused"
+    PRESENTATION_SET = "context.presentation.set"
+    FACTS_OFFERED = "context.facts.offered"
     BUDGET_PRESSURE = "context.budget.pressure"
     BUDGET_EXCEEDED = "context.budget.exceeded"
 
@@ -96,7 +110,15 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "wire_prefix_sha256",
             "prefix_tokens",
             "recached_tokens",
+            "price_usd",
+            "price_source",
             "builder",
+            "policy",
+            "persona_revision",
+            "skipped_tool_names",
+            "removed_tool_names",
+            "warnings",
+            "opaque_dropped",
         ),
         act=True,
     ),
@@ -134,6 +156,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "latency_ms",
             "response_model",
             "opaque",
+            "unwrapped",
             "arguments_invalid",
             "at",
             "extra",
@@ -194,6 +217,118 @@ EVENT_RULES: tuple[EventRule, ...] = (
         ("format", "knowledge", "recall", "corrections", "content_sequence"),
     ),
     EventRule(
+        EventType.SNAPSHOT_USED,
+        "A run's request is about to carry the session's memory snapshot.",
+        ("trace", "watermark", "epoch", "items"),
+    ),
+    EventRule(
+        EventType.SKILL_OFFERED,
+        "A skill of the catalog, with its body.",
+        ("format", "name", "trust", "tokens"),
+    ),
+    EventRule(
+        EventType.SKILL_LOADED,
+        "The model loaded a skill: its body stands in every later request.",
+        ("format", "name", "trust", "tokens", "offered"),
+        act=True,
+    ),
+    EventRule(
+        EventType.TOOL_REVOKED,
+        "Calls of a tool are refused from now on; it stays advertised.",
+        ("name", "note"),
+        act=True,
+    ),
+    EventRule(
+        EventType.TOOL_RESTORED,
+        "Calls of a revoked tool are allowed again.",
+        ("name", "note"),
+        act=True,
+    ),
+    EventRule(
+        EventType.AUTHORITY_CHANGED,
+        "The scopes granted to the session changed.",
+        ("granted", "reduced", "scope_hashes", "resolves"),
+        act=True,
+    ),
+    EventRule(
+        EventType.SESSION_CONFIGURED,
+        "Another configuration was chosen; it applies at the next run's start.",
+        ("format", "fields"),
+    ),
+    EventRule(
+        EventType.PERSON_ERASED,
+        "Content of a person was erased from this session.",
+        ("bodies", "snapshot"),
+        act=True,
+    ),
+    EventRule(
+        EventType.WORKING_STATE_UPDATED,
+        "A typed transition of the working state; its texts are the body.",
+        ("writer", "changed", "entries", "evicted", "keyframe", "causes"),
+        act=True,
+    ),
+    EventRule(
+        EventType.COMPACTED,
+        "A summary took the place of an exact range of history, or of summaries before it.",
+        (
+            "kind",
+            "first_sequence",
+            "replaced_through_sequence",
+            "depth",
+            "merges",
+            "yields",
+            "turns",
+            "units",
+            "sources",
+            "elided",
+            "constraints",
+            "tokens_before",
+            "tokens_after",
+            "compactor",
+            "detector",
+            "masked",
+            "source_sha256",
+            "plan_total",
+            "model",
+            "policy",
+            "forced_by",
+            "reason",
+            "verdict",
+        ),
+        act=True,
+    ),
+    EventRule(
+        EventType.COMPACTION_UNDONE,
+        "A compaction no longer counts; what it replaced is history again.",
+        ("compaction", "yields", "note"),
+        act=True,
+    ),
+    EventRule(
+        EventType.COMPACTION_REFUSED,
+        "No summary was installed, and why.",
+        (
+            "reason",
+            "remedy",
+            "first_sequence",
+            "through_sequence",
+            "tokens_before",
+            "content_sequence",
+            "forced_by",
+            "verdict",
+        ),
+    ),
+    EventRule(
+        EventType.PRESENTATION_SET,
+        "An operator pinned, folded, excluded or released part of the history.",
+        ("scope", "sequences", "ordinal", "form", "note"),
+        act=True,
+    ),
+    EventRule(
+        EventType.FACTS_OFFERED,
+        "Facts that survived the session, offered as candidates to memory formation.",
+        ("facts", "withheld", "principal", "authority"),
+    ),
+    EventRule(
         EventType.BUDGET_PRESSURE,
         "A yield step ran before a request.",
         ("request", "fits", "steps", "legacy_tool_excerpts"),
@@ -225,6 +360,8 @@ class ItemFacts:
     source: str = ""
     is_error: bool = False
     preview: str = ""
+    excerpt_limit: int = 0
+    """Limit (bytes) under which the item was counted as an excerpt; 0: counted whole."""
 
 
 @dataclass(frozen=True, slots=True)

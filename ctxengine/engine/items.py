@@ -140,6 +140,8 @@ class Item:
     pointer_tokens: int = 0
     """What the pointer form of this item costs; equal to `tokens` where there is no shorter form."""
     phase: str | None = None
+    excerpt_limit: int = 0
+    """Limit (bytes) under which a large result is shown as an excerpt, as counted at append; 0: counted whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,13 @@ class Reason(StrEnum):
     YIELDED = "yielded"
     """Gave up its tokens under pressure."""
     SUMMARISED = "summarised"
+    """Covered by a summary, or that summary itself."""
+    PINNED_BY_HAND = "pinned_by_hand"
+    """An operator wants it whole."""
+    FOLDED_BY_HAND = "folded_by_hand"
+    """An operator wants it short."""
+    EXCLUDED_BY_HAND = "excluded_by_hand"
+    """An operator left it out; a notice stands in its place."""
 
 
 class Span(BaseModel):

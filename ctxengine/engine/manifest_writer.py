@@ -5,28 +5,39 @@ Figures come from the allocation and from stored sums, never from looking at con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.compaction.packet import SUMMARY_TRUST, Packet, Tile
 from ctxengine.engine.layout import ROWS
 from ctxengine.engine.manifest import Budget, Cut, Form, Manifest, Reason, RowTotal, Span
+from ctxengine.engine.memo import Region
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import RunInput
+from ctxengine.engine.stretch import Part, Stretch, together
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.working_state.state import state_trust
 
 
-def write_manifest(run: RunInput, plan: Plan) -> tuple[Manifest, Budget]:
-    """The manifest and the budget of one request."""
-    split = _input_split(run.active)
-    completed, trailing = run.active[:split], run.active[split:]
+def write_manifest(
+    run: RunInput, plan: Plan, stretches: Sequence[Stretch], region: Region
+) -> tuple[Manifest, Budget]:
+    """The manifest and the budget of one request.
+
+    Args:
+        stretches: what stands behind the prefix, in wire order.
+        region: region A; its rows are written once and kept there.
+    """
+    if not region.rows:
+        region.rows = tuple(_prefix_row(row.number, plan) for row in ROWS if row.region == "A")
     spans = [
         *_left_out_spans(run),
-        *_history_spans(run),
-        *_active_spans(run, completed),
-        *_input_spans(trailing),
+        *_history_spans(run, stretches),
+        *_spans(stretches, "pinned", Form.WHOLE, Reason.PINNED_BY_HAND, {}),
+        *_active_spans(run, stretches),
+        *_input_spans(stretches),
+        *_hand_spans(run),
     ]
-    rows = _rows(run, plan, spans)
-    budget = _budget(run, rows)
+    rows = [*region.rows, *_body_rows(run, plan, spans)]
     manifest = Manifest(
         rows=rows,
         spans=spans,
@@ -34,14 +45,7 @@ def write_manifest(run: RunInput, plan: Plan) -> tuple[Manifest, Budget]:
         yields=list(run.allocation.yields),
         warnings=list(plan.warnings),
     )
-    return manifest, budget
-
-
-def _input_split(active: Sequence[Unit]) -> int:
-    split = len(active)
-    while split and active[split - 1].items[0].kind is ItemKind.USER_MESSAGE:
-        split -= 1
-    return split
+    return manifest, _budget(run, rows, stretches)
 
 
 def _cut(run: RunInput) -> Cut:
@@ -63,6 +67,8 @@ def _cut(run: RunInput) -> Cut:
 def _left_out_spans(run: RunInput) -> list[Span]:
     if not run.left_out.units:
         return []
+    if run.tiles:
+        return [span for tile in run.tiles for span in _tile_spans(tile)]
     return [
         Span(
             row=10,
@@ -84,77 +90,127 @@ def _left_out_spans(run: RunInput) -> list[Span]:
     ]
 
 
-def _history_spans(run: RunInput) -> list[Span]:
-    floor = run.allocation.floors.pointer
-    pointed = [unit for unit in run.history if unit.sequence < floor]
-    whole = run.history[len(pointed) :]
-    spans = []
-    if pointed:
-        spans.append(
-            _span(pointed, Form.POINTER, Reason.BELOW_POINTER_FLOOR, {"floor_sequence": floor})
-        )
-    if whole:
-        numbers = {"room": run.allocation.room, "suffix": run.allocation.history}
-        spans.append(_span(whole, Form.WHOLE, Reason.FITS, numbers))
-    return spans
+def _tile_spans(tile: Tile) -> list[Span]:
+    """What one range before the cut is told by: a summary, or nothing but a line."""
+    summary = isinstance(tile, Packet)
+    reason = Reason.SUMMARISED if isinstance(tile, Packet) else Reason.BELOW_CUT
+    out = Span(
+        row=10,
+        from_item=f"{tile.first}.0",
+        to_item=f"{tile.through}.0",
+        form=Form.OUT,
+        reason=reason,
+        items=0,
+        units=tile.units,
+        tokens=tile.tokens_before if isinstance(tile, Packet) else tile.tokens,
+        numbers={"depth": tile.depth, "event": tile.sequence} if isinstance(tile, Packet) else {},
+    )
+    shown = Span(
+        row=9,
+        from_item=out.from_item,
+        to_item=out.to_item,
+        form=Form.PACKET if summary else Form.WHOLE,
+        reason=Reason.SUMMARISED if summary else Reason.OMISSION,
+        items=1,
+        tokens=tile.tokens if isinstance(tile, Packet) else 0,
+        trust={SUMMARY_TRUST.value: tile.tokens} if isinstance(tile, Packet) else {},
+    )
+    return [out, shown]
 
 
-def _active_spans(run: RunInput, completed: Sequence[Unit]) -> list[Span]:
-    floor = run.allocation.active_pointer
-    pointed = [unit for unit in completed if unit.sequence < floor]
-    whole = completed[len(pointed) :]
-    spans = []
-    if pointed:
-        spans.append(
-            _span(pointed, Form.POINTER, Reason.ACTIVE_TOO_LARGE, {"floor_sequence": floor})
-        )
-    if whole:
-        spans.append(_span(whole, Form.WHOLE, Reason.ACTIVE_RUN, {}))
-    return spans
-
-
-def _input_spans(trailing: Sequence[Unit]) -> list[Span]:
-    if not trailing:
+def _hand_spans(run: RunInput) -> list[Span]:
+    """Which of the units shown above an operator marked; their tokens are counted there."""
+    marked = run.marks
+    if not marked:
         return []
-    return [_span(trailing, Form.WHOLE, Reason.NEVER_YIELDS, {}, row=15)]
+    shown = {unit.sequence for unit in (*run.history, *run.active)}
+    folded = [sequence for sequence in marked.folded if sequence in shown]
+    pinned = [sequence for sequence in marked.pinned if sequence in shown]
+    spans = [
+        _hand_span(f"{sequence}.0", Form.POINTER, Reason.FOLDED_BY_HAND) for sequence in folded
+    ]
+    spans += [_hand_span(f"{sequence}.0", Form.WHOLE, Reason.PINNED_BY_HAND) for sequence in pinned]
+    items = {str(item.id) for unit in (*run.history, *run.active) for item in unit.items}
+    excluded = [item for item in marked.excluded if item in items]
+    return spans + [_hand_span(item, Form.OUT, Reason.EXCLUDED_BY_HAND) for item in excluded]
 
 
-def _span(
-    units: Sequence[Unit],
+def _hand_span(item: str, form: Form, reason: Reason) -> Span:
+    return Span(row=10, from_item=item, to_item=item, form=form, reason=reason, items=0, tokens=0)
+
+
+def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
+    floor = run.allocation.floors.pointer
+    room = {"room": run.allocation.room, "suffix": run.allocation.history}
+    return [
+        *_spans(
+            stretches,
+            "history",
+            Form.POINTER,
+            Reason.BELOW_POINTER_FLOOR,
+            {"floor_sequence": floor},
+        ),
+        *_spans(stretches, "history", Form.WHOLE, Reason.FITS, room),
+    ]
+
+
+def _active_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
+    floor = {"floor_sequence": run.allocation.active_pointer}
+    return [
+        *_spans(stretches, "active", Form.POINTER, Reason.ACTIVE_TOO_LARGE, floor),
+        *_spans(stretches, "active", Form.WHOLE, Reason.ACTIVE_RUN, {}),
+    ]
+
+
+def _input_spans(stretches: Sequence[Stretch]) -> list[Span]:
+    return _spans(stretches, "input", Form.WHOLE, Reason.NEVER_YIELDS, {}, row=15)
+
+
+def _spans(
+    stretches: Sequence[Stretch],
+    part: Part,
     form: Form,
     reason: Reason,
-    numbers: dict[str, int],
+    numbers: Mapping[str, int],
     *,
     row: int = 10,
-) -> Span:
+) -> list[Span]:
+    """One span over all stretches of a part and form; none when there are none."""
+    mine = [stretch for stretch in stretches if stretch.part == part and stretch.form == form]
+    if not mine:
+        return []
+    totals = together(stretch.totals for stretch in mine)
     pointer = form is Form.POINTER
-    total = sum(unit.pointer_tokens if pointer else unit.tokens for unit in units)
-    user = sum(unit.user_tokens for unit in units)
-    results = sum(unit.result_tokens for unit in units)
+    tokens = totals.pointer_tokens if pointer else totals.tokens
+    results = totals.result_tokens
     if pointer:
-        results = max(0, results - sum(unit.tokens - unit.pointer_tokens for unit in units))
+        results = max(0, results - (totals.tokens - totals.pointer_tokens))
     trust = {
-        Trust.USER.value: user,
-        Trust.MODEL.value: total - user - results,
+        Trust.USER.value: totals.user_tokens,
+        Trust.MODEL.value: tokens - totals.user_tokens - results,
         Trust.EXTERNAL_UNTRUSTED.value: results,
     }
-    return Span(
-        row=row,
-        from_item=str(units[0].items[0].id),
-        to_item=f"{units[-1].last_sequence}.0",
-        form=form,
-        reason=reason,
-        items=sum(len(unit.items) for unit in units),
-        units=len(units),
-        tokens=total,
-        trust={level: tokens for level, tokens in trust.items() if tokens},
-        numbers=numbers,
-    )
+    return [
+        Span(
+            row=row,
+            from_item=str(mine[0].units[0].items[0].id),
+            to_item=f"{mine[-1].units[-1].last_sequence}.0",
+            form=form,
+            reason=reason,
+            items=totals.items,
+            units=totals.units,
+            tokens=tokens,
+            trust={level: amount for level, amount in trust.items() if amount},
+            numbers=dict(numbers),
+        )
+    ]
 
 
-def _rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTotal]:
+def _body_rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTotal]:
     fresh = {
         9: (run.row_tokens.get(9, 0), 1 if run.row_tokens.get(9) else 0),
+        11: (run.row_tokens.get(11, 0), len(run.skills)),
+        12: (run.row_tokens.get(12, 0), run.state.entries if run.row_tokens.get(12) else 0),
         13: (
             run.allocation.fresh + run.row_tokens.get(13, 0),
             len(run.memory.knowledge) + len(run.memory.recall) + len(run.memory.corrections),
@@ -164,7 +220,6 @@ def _rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTotal]:
     rows = []
     for row in ROWS:
         if row.region == "A":
-            rows.append(_prefix_row(row.number, plan))
             continue
         tokens, items = fresh.get(row.number, (0, 0))
         trust: dict[str, int] = {}
@@ -185,18 +240,28 @@ def _rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTotal]:
                 items=items,
                 cap_tokens=plan.policy.cap(row.budget_class).tokens,
                 source=run.source,
-                trust=trust or ({row.trust: tokens} if tokens and "per" not in row.trust else {}),
+                trust=trust
+                or _state_trust(run, row.number, tokens)
+                or ({row.trust: tokens} if tokens and "per" not in row.trust else {}),
                 reason=_body_reason(row.number, items, mine),
             )
         )
     return rows
 
 
+def _state_trust(run: RunInput, row: int, tokens: int) -> dict[str, int]:
+    """The working state under the lowest trust among its entries."""
+    if row != 12 or not tokens:
+        return {}
+    return {state_trust(run.state).value: tokens}
+
+
 def _body_reason(row: int, items: int, spans: Sequence[Span]) -> Reason:
     if not items:
         return Reason.NOTHING_THIS_STEP
     if row == 9:
-        return Reason.OMISSION
+        summarised = any(span.reason is Reason.SUMMARISED for span in spans)
+        return Reason.SUMMARISED if summarised else Reason.OMISSION
     return spans[-1].reason if spans else Reason.NEVER_YIELDS
 
 
@@ -214,7 +279,7 @@ def _prefix_row(number: int, plan: Plan) -> RowTotal:
     )
 
 
-def _budget(run: RunInput, rows: Sequence[RowTotal]) -> Budget:
+def _budget(run: RunInput, rows: Sequence[RowTotal], stretches: Sequence[Stretch]) -> Budget:
     fixed, allocation = run.fixed, run.allocation
     request = sum(row.tokens for row in rows)
     return Budget(
@@ -232,9 +297,10 @@ def _budget(run: RunInput, rows: Sequence[RowTotal]) -> Budget:
         history_room=allocation.room,
         history=allocation.history,
         tool_results=sum(
-            unit.result_tokens for unit in run.history if unit.sequence >= allocation.floors.pointer
-        )
-        + sum(unit.result_tokens for unit in run.active),
+            stretch.totals.result_tokens
+            for stretch in stretches
+            if stretch.part in {"active", "input"} or stretch.form == "whole"
+        ),
         tool_results_cap=fixed.tool_results_cap,
         free=max(0, fixed.usable - request),
         request=request,

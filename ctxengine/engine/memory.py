@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from ctxengine.engine.events import EventDraft, EventType
@@ -180,6 +181,21 @@ class MemoryLog:
     def newest_yields(self) -> Sequence[EventRecord]:
         """All yields applied, newest first."""
         return [e for e in reversed(self._events) if e.type is EventType.YIELD_APPLIED]
+
+    def every(self, type: EventType) -> Sequence[EventRecord]:
+        """All events of a type, newest first."""
+        return [event for event in reversed(self._events) if event.type is type]
+
+    def latest(
+        self, types: Collection[EventType], *, limit: int | None = None
+    ) -> Sequence[EventRecord]:
+        """The newest events of these types, newest first."""
+        found = (event for event in reversed(self._events) if event.type in types)
+        return list(islice(found, limit))
+
+    def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Raw texts of several bodies; None for an erased one."""
+        return {body_id: self.body(body_id) for body_id in body_ids}
 
     def body(self, body_id: str) -> str | None:
         """Raw text of a body; None when it was erased."""

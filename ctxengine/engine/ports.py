@@ -5,12 +5,14 @@ Adapters live in `ctxengine.ledger` (Postgres) and in `ctxengine.engine.memory`;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from ctxengine.engine.compaction.soundness import SummaryAnswer
+from ctxengine.engine.compaction.source import SummarySource
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Part, Unit
@@ -89,6 +91,25 @@ class UnitSource(Protocol):
         ...
 
 
+class Summariser(Protocol):
+    """Writes summaries. What it gets holds nothing untrusted; what it gives is installed only when it is sound."""
+
+    version: str
+    """Recorded with every summary it wrote."""
+
+    def summarise(self, source: SummarySource, budget_tokens: int) -> SummaryAnswer:
+        """A summary of the source within a budget."""
+        ...
+
+
+class MemorySource(Protocol):
+    """Where recall lines come from. Asked once per step; what it answers is recorded with the step (design 7.16)."""
+
+    def recall(self, directive: str, limit: int) -> Sequence[tuple[str, str]]:
+        """Lines worth recalling for what the user asks now, best first, as (id, text)."""
+        ...
+
+
 class StaleHead(Exception):
     """The log has grown since the writer looked; look again and redo the work."""
 
@@ -138,8 +159,22 @@ class SessionLog(UnitIndex, UnitSource, Protocol):
         """All `context.yield.applied` events, newest first; a session has few."""
         ...
 
+    def every(self, type: EventType) -> Sequence[EventRecord]:
+        """All events of a type that a session has few of, newest first."""
+        ...
+
+    def latest(
+        self, types: Collection[EventType], *, limit: int | None = None
+    ) -> Sequence[EventRecord]:
+        """The newest events of these types, newest first; all of them without a limit."""
+        ...
+
     def body(self, body_id: str) -> str | None:
         """Raw text of a body; None when it was erased."""
+        ...
+
+    def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Raw texts of several bodies in one look; None for an erased one."""
         ...
 
     def unit_of_item(self, sequence: EventSeq) -> Unit | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctxengine.engine.evidence.excerpt import limit_for, shortened
+from ctxengine.engine.evidence.pointer import pointer_is_shorter, pointer_text
 from ctxengine.engine.items import (
     FilePart,
     ForeignPart,
@@ -58,18 +60,12 @@ class RenderContext:
     """Wire API of the bound provider: blocks only it understands are sent as they are, to it alone."""
     foreign_as_pointer: bool = False
     """Imported sessions: another tool's provider blocks are evidence, not ours to replay."""
+    inline_maximum_bytes: int | None = None
+    """Tool results with more text than this stand as excerpts (bytes); None: whole."""
 
     def wire_name(self, name: str) -> str:
         """The name a call goes out under."""
         return self.wire_names.get(name, name)
-
-
-def pointer_text(item: Item) -> str:
-    """The typed pointer that stands for a result: what it was, how large, how trusted, how to get it back."""
-    return (
-        f"[elided] tool result {item.id} ({item.trust.value.lower()}, {item.bytes_len:,} bytes); "
-        f'the whole text is kept: recall it with id "{item.id}".'
-    )
 
 
 def unit_messages(
@@ -172,10 +168,6 @@ def _foreign(part: ForeignPart, item: Item, context: RenderContext) -> WirePart:
     )
 
 
-def _joined(item: Item) -> str:
-    return "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
-
-
 def _media(part: ImagePart | FilePart) -> WireImage | WireFile:
     if isinstance(part, ImagePart):
         return WireImage(part.media_type, part.base64, part.url)
@@ -184,22 +176,37 @@ def _media(part: ImagePart | FilePart) -> WireImage | WireFile:
 
 def _enveloped(item: Item, context: RenderContext) -> list[_Carried]:
     """One item's content inside exactly one envelope, images and files between two text blocks of it."""
-    mark = nonce(context.nonce_key, str(item.id), "whole", item.digest)
-    texts = [part.text for part in item.parts if isinstance(part, TextPart)]
-    if all(isinstance(part, TextPart) for part in item.parts):
+    parts, short = _shown(item, context)
+    mark = nonce(context.nonce_key, str(item.id), "excerpt" if short else "whole", item.digest)
+    total_bytes = item.bytes_len if short else None
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    if all(isinstance(part, TextPart) for part in parts):
         body = "\n".join(texts)
         if not body.strip():
             body = EMPTY_RESULT
         return [
             WireText(
                 render_envelope(
-                    body, source=item.source, item_id=str(item.id), trust=item.trust, nonce=mark
+                    body,
+                    source=item.source,
+                    item_id=str(item.id),
+                    trust=item.trust,
+                    nonce=mark,
+                    truncated=short,
+                    total_bytes=total_bytes,
                 )
             )
         ]
-    opening = open_marker(source=item.source, item_id=str(item.id), trust=item.trust, nonce=mark)
+    opening = open_marker(
+        source=item.source,
+        item_id=str(item.id),
+        trust=item.trust,
+        nonce=mark,
+        truncated=short,
+        total_bytes=total_bytes,
+    )
     out: list[_Carried] = [WireText(opening)]
-    for part in item.parts:
+    for part in parts:
         match part:
             case TextPart(text):
                 shown = escape(model_view(text))
@@ -213,14 +220,22 @@ def _enveloped(item: Item, context: RenderContext) -> list[_Carried]:
     return out
 
 
+def _shown(item: Item, context: RenderContext) -> tuple[Sequence[Part], bool]:
+    """An item's content as it stands in requests, and whether that is an excerpt of it."""
+    limit = limit_for(item, context.inline_maximum_bytes)
+    short = shortened(item.parts, limit, str(item.id)) if limit is not None else None
+    return (item.parts, False) if short is None else (short, True)
+
+
 def _result(item: Item, call: Item, context: RenderContext, as_pointers: bool) -> WireResult:
-    shorter = as_pointers and item.pointer_tokens < item.tokens
+    shorter = as_pointers and pointer_is_shorter(item.parts, item.bytes_len)
     if shorter:
         content: tuple[_Carried, ...] = (WireText(pointer_text(item)),)
     elif needs_envelope(item.trust):
         content = tuple(_enveloped(item, context))
     else:
-        content = (WireText(model_view(_joined(item)) or EMPTY_RESULT),)
+        shown = "\n".join(p.text for p in _shown(item, context)[0] if isinstance(p, TextPart))
+        content = (WireText(model_view(shown) or EMPTY_RESULT),)
     return WireResult(
         call.wire_call_id or str(call.id),
         context.wire_name(call.name or ""),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ctxengine.engine.budget.arithmetic import Frame
 from ctxengine.engine.budget.yields import Allocation
+from ctxengine.engine.compaction.acts import Marks
+from ctxengine.engine.compaction.packet import Tile
 from ctxengine.engine.fresh import Runtime
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque, Unit
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.skills import LoadedSkill
+from ctxengine.engine.stretch import Stretch
 from ctxengine.engine.wire.base import Fragment, Marker, WireParams, WirePrefix, WireRenderer
+from ctxengine.engine.working_state.state import EMPTY, WorkingState
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,22 @@ class RunInput:
     left_out: LeftOut
     runtime: Runtime
     memory: MemoryLines = MemoryLines()
+    skills: Sequence[LoadedSkill] = ()
+    """Skills loaded so far, in load order."""
+    fresh: RecordedDigest | None = None
+    """The recorded digest of rows 11 to 14, where some of their content is no longer kept."""
+    tiles: Sequence[Tile] = ()
+    """What stands in row 9 for everything before the cut, where at least one summary does; empty: the omission line."""
+    summary: RecordedDigest | None = None
+    """The recorded digest of row 9, where a summary is no longer kept."""
+    pinned: Sequence[Unit] = ()
+    """Units before the cut that an operator wants whole; they stand behind history."""
+    marks: Marks = field(default_factory=Marks)
+    """An operator's acts on single units and items."""
+    state: WorkingState = EMPTY
+    """The working state as this run sees it, within its limits."""
     row_tokens: Mapping[int, int] = field(default_factory=dict)
-    """Tokens of what no span accounts for, by row: omission 9, opaque reasoning 10, corrections 13, runtime 14."""
+    """Tokens of what no span accounts for, by row: omission 9, opaque reasoning 10, skills 11, corrections 13, runtime 14."""
     source: str = "estimated"
     """Where body figures come from: `counted` or `estimated`."""
     imported: bool = False
@@ -99,18 +118,6 @@ class Segment(NamedTuple):
     """One past its last fragment."""
 
 
-class RenderMemo(Protocol):
-    """Keeps renderings of carried units; a hit may only save time, never change bytes."""
-
-    def get(self, sequence: EventSeq, form: str) -> Rendered | None:
-        """The rendering of the unit that starts at `sequence`, if kept."""
-        ...
-
-    def put(self, sequence: EventSeq, form: str, rendered: Rendered) -> None:
-        """Keep one."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """What `build()` returns."""
@@ -123,8 +130,8 @@ class ModelRequest:
     budget: Budget
     markers: tuple[Marker, ...]
     fragments: tuple[Fragment, ...]
-    segments: tuple[Segment, ...]
-    unit_digests: dict[EventSeq, str]
+    stretches: tuple[Stretch, ...]
+    """What stands behind the prefix, in wire order."""
     opaque_units: tuple[EventSeq, ...]
     """Units whose bytes hold opaque reasoning."""
     absent: tuple[str, ...]
@@ -132,6 +139,42 @@ class ModelRequest:
     renderer: WireRenderer
     prefix: WirePrefix
     params: WireParams
-    unit_tokens: dict[EventSeq, int]
-    """Tokens of each unit in the form it has here."""
     nonce_key: bytes = field(repr=False, default=b"")
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The stretches unit by unit."""
+        return tuple(_segments(self.stretches))
+
+    @property
+    def unit_digests(self) -> dict[EventSeq, str]:
+        """Segment digest of each unit in the form it has here."""
+        return {
+            unit.sequence: digest
+            for stretch in self.stretches
+            for unit, digest in zip(stretch.units, stretch.digests, strict=False)
+        }
+
+    @property
+    def unit_tokens(self) -> dict[EventSeq, int]:
+        """Tokens of each unit in the form it has here."""
+        return {
+            unit.sequence: unit.pointer_tokens if stretch.form == "pointer" else unit.tokens
+            for stretch in self.stretches
+            for unit in stretch.units
+        }
+
+
+def _segments(stretches: Sequence[Stretch]) -> Iterator[Segment]:
+    base = 0
+    for stretch in stretches:
+        end = base + len(stretch.fragments)
+        if not stretch.units:
+            yield Segment(stretch.row, None, stretch.form, stretch.digests[0], base, end)
+        base -= stretch.bounds[0].fragments
+        ends = [base + totals.fragments for totals in stretch.bounds]
+        for unit, digest, first, last in zip(
+            stretch.units, stretch.digests, ends, ends[1:], strict=False
+        ):
+            yield Segment(stretch.row, unit.sequence, stretch.form, digest, first, last)
+        base = end

@@ -6,22 +6,32 @@ alone, today or in a year.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxengine.engine.budget.arithmetic import Frame, frame
+from ctxengine.engine.budget.classes import BudgetClass
+from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.budget.yields import Allocation, Demand, Floors, allocate
 from ctxengine.engine.build import BuildOptions, build
+from ctxengine.engine.compaction.acts import Marks, tiles_of
+from ctxengine.engine.compaction.compactor import Compactor, Outcome
+from ctxengine.engine.compaction.marks import pinned_below, present
+from ctxengine.engine.compaction.net_cost import net_cost
+from ctxengine.engine.compaction.packet import Packet
+from ctxengine.engine.compaction.summarise import Range
 from ctxengine.engine.derive import ENVELOPE_TOKENS
-from ctxengine.engine.fresh import OPENING_TEXT, Runtime, memory_text, omission_text, runtime_text
+from ctxengine.engine.fresh import Runtime, memory_text, omission_text, runtime_text
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind, Opaque, Unit
 from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.skills import LoadedSkill, loaded_tokens
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.request import (
     CheckpointInput,
@@ -29,10 +39,12 @@ from ctxengine.engine.request import (
     MemoryLines,
     ModelRequest,
     RecordedDigest,
-    RenderMemo,
     RunInput,
 )
+from ctxengine.engine.row_nine import row_nine_text
+from ctxengine.engine.standing import NOTHING_STANDING, Standing, recorded_standing
 from ctxengine.engine.wire.base import WireRenderer
+from ctxengine.engine.working_state.block import shown_state, state_tokens
 
 
 class StepInputs(BaseModel):
@@ -62,6 +74,10 @@ class StepInputs(BaseModel):
     surface: str = ""
     memory_event: int | None = None
     """The `context.memory.read` event whose lines this step carries."""
+    skills: tuple[int, ...] = ()
+    """The `skill.loaded` events whose bodies this step carries, in load order."""
+    fresh: str = ""
+    """Digest of rows 11 to 14 as they were rendered; it stands in where their content was erased since."""
     knowledge_kept: int = 0
     recall_kept: int = 0
     cut: int = 0
@@ -70,6 +86,24 @@ class StepInputs(BaseModel):
     opaque: dict[str, str] = {}
     """Digest of each unit that held opaque reasoning, by its sequence."""
     opaque_tokens: int = 0
+    acts: int = 0
+    """Newest act it saw: 0 when nothing but messages stands in the session."""
+    state_event: int | None = None
+    """Newest transition of the working state it shows."""
+    packets: tuple[int, ...] = ()
+    """`context.compacted` events whose summaries stand in row 9."""
+    pinned: tuple[int, ...] = ()
+    """Units an operator wants whole, by the sequence that opens them."""
+    folded: tuple[int, ...] = ()
+    excluded: tuple[str, ...] = ()
+    """Items an operator left out."""
+    summary: str = ""
+    """Digest of row 9 as it was rendered with its summaries; it stands in where one of them was erased since."""
+
+    @property
+    def marks(self) -> Marks:
+        """The operator's acts it saw."""
+        return Marks(self.pinned, self.folded, self.excluded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +136,21 @@ class Prepared:
     inputs: StepInputs
     allocation: Allocation
     run: RunInput
+    compaction: Outcome | None = None
+    """What became of the history that the cut drops; None where no cut was made or none is to be summarised."""
 
 
-def floors_of(yields: Sequence[EventRecord], plan_total: int) -> Floors:
+def floors_of(
+    yields: Sequence[EventRecord], plan_total: int, undone: Collection[int] = frozenset()
+) -> Floors:
     """The floors in force for a plan of `plan_total` tokens.
 
     Floors only rise, and count only for plans whose total is no larger than that of the plan that set them: a larger model
-    sees everything again (design 6).
+    sees everything again (design 6). Those that came with an undone compaction do not count.
     """
     cut = pointer = 0
     for event in yields:
-        if event.payload["plan_total"] < plan_total:
+        if event.payload["plan_total"] < plan_total or event.sequence in undone:
             continue
         floor = event.payload["floor_sequence"]
         if event.payload["class"] == "history":
@@ -141,17 +179,25 @@ def prepare(
     memory: Memory,
     floors: Floors,
     counter: TokenCounter,
+    skills: Sequence[LoadedSkill] = (),
+    standing: Standing = NOTHING_STANDING,
+    compactor: Compactor | None = None,
 ) -> Prepared:
     """Measure and allocate one step.
 
     Args:
         wanted: the inputs as far as they are known before the allocation; floors and kept lines are filled in here.
+        skills: skills loaded before this step, in load order.
+        standing: working state, summaries and acts as they stand.
+        compactor: summarises what a cut drops; None leaves the bare cut with its line.
 
     Raises:
         BudgetExceeded: what never yields does not fit.
     """
     boundary, below = EventSeq(wanted.boundary), EventSeq(wanted.content_head + 1)
-    active = log.units(boundary, below)
+    marks = standing.marks
+    active = present(log.units(boundary, below), marks, counter)
+    state = shown_state(standing.state, active, counter, session.plan.policy)
     runtime = _runtime(wanted, active)
     fixed = fixed_frame(session.plan, wanted.factor_millionths)
     corrections = _memory_tokens(session, wanted, memory.corrections, "correction", counter)
@@ -159,20 +205,28 @@ def prepare(
         active=sum(unit.tokens for unit in active) - _input_tokens(active) + wanted.opaque_tokens,
         user_input=_input_tokens(active),
         runtime=counter.text(runtime_text(runtime)),
+        working_state=state_tokens(state, session.nonce_key, str(wanted.content_head), counter),
+        skills=loaded_tokens(skills),
         corrections=corrections,
         knowledge=_line_tokens(memory.knowledge, counter),
         recall=_line_tokens(memory.recall, counter),
         omission=counter.text(omission_text(turns=99_999, units=99_999, through=99_999_999)),
+        newest=next(
+            (unit.sequence for unit in reversed(active) if unit.result_tokens), EventSeq(0)
+        ),
     )
-    allocation = allocate(
-        fixed=fixed,
-        policy=session.plan.policy,
-        demand=demand,
-        floors=floors,
-        index=log,
-        boundary=boundary,
-        head=below,
+    demand = replace(
+        demand,
+        row_nine=sum(packet.tokens for packet in standing.packets if packet.through < floors.cut),
+        summary=compactor.allowance(fixed.body - demand.never_yield) if compactor else 0,
     )
+    allocation = _allocated(
+        log, fixed, session.plan.policy, demand, floors, boundary, below, standing, counter
+    )
+    outcome = _compacted(
+        compactor, standing, allocation, fixed.body - demand.never_yield, demand, log, boundary
+    )
+    packets = standing.packets if outcome is None else outcome.packets
     inputs = wanted.model_copy(
         update={
             "cut": allocation.floors.cut,
@@ -180,11 +234,92 @@ def prepare(
             "active_pointer": allocation.active_pointer,
             "knowledge_kept": allocation.knowledge_kept,
             "recall_kept": allocation.recall_kept,
+            "skills": tuple(skill.sequence for skill in skills),
+            "state_event": standing.state_event,
+            "pinned": marks.pinned,
+            "folded": marks.folded,
+            "excluded": marks.excluded,
         }
     )
-    tokens = {13: corrections, 14: demand.runtime, 10: wanted.opaque_tokens}
-    run = _run_input(log, session, inputs, memory, allocation, active, runtime, counter, tokens, {})
-    return Prepared(inputs, allocation, run)
+    tokens = {
+        13: corrections,
+        14: demand.runtime,
+        10: wanted.opaque_tokens,
+        11: demand.skills,
+        12: demand.working_state,
+    }
+    shown = replace(standing, state=state, packets=packets)
+    run = _run_input(
+        log, session, inputs, memory, allocation, active, runtime, counter, tokens, {}, shown
+    )
+    run = replace(run, skills=skills)
+    return Prepared(inputs, allocation, run, outcome)
+
+
+def _allocated(
+    log: SessionLog,
+    fixed: Frame,
+    policy: BudgetPolicy,
+    demand: Demand,
+    floors: Floors,
+    boundary: EventSeq,
+    head: EventSeq,
+    standing: Standing,
+    counter: TokenCounter,
+) -> Allocation:
+    """Allocate, with room for pinned units that the cut passes: they stand behind history and never yield."""
+    passed = pinned_below(standing.marks, min(floors.cut, boundary))
+    while True:
+        pinned = sum(unit.tokens for unit in _pinned(log, passed, standing.marks, counter))
+        allocation = allocate(
+            fixed=fixed,
+            policy=policy,
+            demand=replace(demand, pinned=pinned),
+            floors=floors,
+            index=log,
+            boundary=boundary,
+            head=head,
+        )
+        now = pinned_below(standing.marks, min(allocation.floors.cut, boundary))
+        if now == passed:
+            return allocation
+        passed = now
+
+
+def _pinned(
+    log: SessionLog, starts: Sequence[EventSeq], marks: Marks, counter: TokenCounter
+) -> list[Unit]:
+    units = [unit for start in starts for unit in log.units(start, EventSeq(start + 1))]
+    return list(present(units, marks, counter))
+
+
+def _compacted(
+    compactor: Compactor | None,
+    standing: Standing,
+    allocation: Allocation,
+    body_tokens: int,
+    demand: Demand,
+    log: SessionLog,
+    boundary: EventSeq,
+) -> Outcome | None:
+    """Summarise exactly what the cut drops, when there is a cut."""
+    raised = next((r for r in allocation.raises if r.budget_class is BudgetClass.HISTORY), None)
+    if compactor is None or raised is None:
+        return None
+    first = EventSeq(max(1, raised.floor_before))
+    verdict = net_cost(
+        saved_tokens=raised.before - raised.after,
+        recached_tokens=raised.after + demand.active + demand.summary,
+        expected_steps=compactor.policy.expected_steps,
+        forced_by="budget",
+    )
+    return compactor.compact(
+        Range(first, raised.floor, raised.before - raised.after),
+        [packet for packet in standing.packets if packet.through < first],
+        standing.results,
+        body_tokens,
+        verdict,
+    )
 
 
 def build_step(
@@ -193,7 +328,7 @@ def build_step(
     *,
     opaque: Mapping[EventSeq, Sequence[Opaque]],
     renderer: WireRenderer,
-    memo: RenderMemo | None = None,
+    memo: BuildMemo | None = None,
     options: BuildOptions = BuildOptions(),
 ) -> ModelRequest:
     """Build what was prepared; see `build.build` for the errors."""
@@ -218,24 +353,41 @@ def rebuild(
     erased: Mapping[EventSeq, str],
     renderer: WireRenderer,
     options: BuildOptions = BuildOptions(),
+    skills: Sequence[LoadedSkill] = (),
+    fresh_erased: bool = False,
 ) -> ModelRequest:
     """Build a recorded request again from its inputs and the log; no memo, no decision taken anew.
 
     Args:
         erased: recorded digests of units whose content was erased since.
+        skills: the bodies that the inputs name.
+        fresh_erased: whether lines or bodies of the fresh rows were erased since.
     """
     boundary, below = EventSeq(inputs.boundary), EventSeq(inputs.content_head + 1)
-    active = log.units(boundary, below)
+    marks = inputs.marks
+    active = present(log.units(boundary, below), marks, counter)
+    standing = NOTHING_STANDING
+    if inputs.state_event or inputs.packets or marks:
+        standing = recorded_standing(
+            log, state_event=inputs.state_event, packets=inputs.packets, marks=marks
+        )
+        state = shown_state(standing.state, active, counter, session.plan.policy)
+        standing = replace(standing, state=state)
     runtime = _runtime(inputs, active)
     allocation = _recorded_allocation(log, inputs, boundary)
-    digests = {
+    digests = {sequence: RecordedDigest(digest, "erased") for sequence, digest in erased.items()}
+    # A unit that held reasoning was hashed with it, whatever else of it is gone since.
+    digests |= {
         EventSeq(int(sequence)): RecordedDigest(digest, "opaque")
         for sequence, digest in inputs.opaque.items()
     }
-    digests |= {sequence: RecordedDigest(digest, "erased") for sequence, digest in erased.items()}
     run = _run_input(
-        log, session, inputs, memory, allocation, active, runtime, counter, {}, digests
+        log, session, inputs, memory, allocation, active, runtime, counter, {}, digests, standing
     )
+    gone = fresh_erased or any(skill.erased for skill in skills) or 14 in standing.erased_rows
+    fresh = RecordedDigest(inputs.fresh, "erased") if gone and inputs.fresh else None
+    summary = RecordedDigest(inputs.summary, "erased") if 9 in standing.erased_rows else None
+    run = replace(run, skills=skills, fresh=fresh, summary=summary)
     return build_step(run, session, opaque=opaque, renderer=renderer, options=options)
 
 
@@ -266,12 +418,18 @@ def _run_input(
     counter: TokenCounter,
     row_tokens: dict[int, int],
     digests: Mapping[EventSeq, RecordedDigest],
+    standing: Standing,
 ) -> RunInput:
     boundary = EventSeq(inputs.boundary)
-    history = log.units(EventSeq(max(inputs.cut, 1)), boundary)
-    left_out = _left_out(log, EventSeq(min(inputs.cut, boundary)))
+    cut = EventSeq(min(inputs.cut, boundary))
+    marks = standing.marks
+    history = present(log.units(EventSeq(max(inputs.cut, 1)), boundary), marks, counter)
+    left_out = _left_out(log, cut)
+    tiles = tiles_of(standing.packets, cut, log) if standing.packets else ()
+    if not any(isinstance(tile, Packet) for tile in tiles):
+        tiles = ()
     row_tokens = dict(row_tokens)
-    row_tokens[9] = counter.text(_row_nine_text(left_out, history, active))
+    row_tokens[9] = counter.text(row_nine_text(left_out, tiles, history, active, session.nonce_key))
     return RunInput(
         nonce_key=session.nonce_key,
         session_key=session.session_key,
@@ -287,16 +445,11 @@ def _run_input(
         source="counted" if counter.exact else "estimated",
         imported=session.imported,
         digests=digests,
+        tiles=tiles,
+        pinned=_pinned(log, pinned_below(marks, cut), marks, counter),
+        marks=marks,
+        state=standing.state,
     )
-
-
-def _row_nine_text(left_out: LeftOut, history: Sequence[Unit], active: Sequence[Unit]) -> str:
-    if left_out.units:
-        return omission_text(turns=left_out.turns, units=left_out.units, through=left_out.through)
-    first = next(iter((*history[:1], *active[:1])), None)
-    if first is None or first.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
-        return ""
-    return OPENING_TEXT
 
 
 def _left_out(log: SessionLog, cut: EventSeq) -> LeftOut:

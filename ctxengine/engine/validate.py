@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 
 from ctxengine.engine.errors import OrphanPair, WireInvalid
-from ctxengine.engine.items import ItemKind, Unit
-from ctxengine.engine.wire.base import WireApi
+from ctxengine.engine.items import ForeignPart, ItemKind, Opaque, Unit
+from ctxengine.engine.memo import BuildMemo, Region, Single, Tape
+from ctxengine.engine.rows import Behind
+from ctxengine.engine.stretch import Stretch
+from ctxengine.engine.wire.base import (
+    Fragment,
+    Marker,
+    WireApi,
+    WireMessage,
+    WireParams,
+    WirePrefix,
+    WireRenderer,
+    WireText,
+)
+from ctxengine.engine.wire.rule import loads
 from ctxengine.engine.wire.rules import violations
 
 
@@ -53,3 +67,115 @@ def check_wire(api: WireApi, body: bytes) -> None:
         raise WireInvalid(
             f"{first.message} (rule {first.rule} at {first.path}; {len(found)} in all)"
         )
+
+
+_SPOKEN = WireMessage("user", (WireText("Go on."),))
+_NO_PREFIX = WirePrefix((), ())
+_MARKS = ("cache_control", "prompt_cache_breakpoint")
+
+
+def known_to_be_valid(
+    behind: Behind,
+    memo: BuildMemo,
+    region: Region,
+    params: WireParams,
+    markers: Sequence[Marker],
+    renderer: WireRenderer,
+) -> bool:
+    """Whether a request keeps the provider's rules, looking only at what no earlier build looked at.
+
+    True is certain; False asks for the whole body to be checked. Rules speak about a message, about neighbours, about the two
+    ends, or count over the request. So a unit is looked at once, between two user messages, where neighbours are strictest;
+    prefix and ends are looked at by themselves; call ids are compared over all units; and blocks that are not ours, which
+    might carry ids and markers of their own, are never vouched for.
+    """
+    return (
+        all(_prove_tape(tape, places, memo, params, renderer) for tape, places in behind.taped)
+        and all(_prove_single(single, memo, params, renderer) for single in behind.singles)
+        and _prove_prefix(region, params, markers, renderer)
+        and _ends_hold(behind.stretches, behind.fragments, params, renderer)
+    )
+
+
+def _prove_tape(
+    tape: Tape, places: range, memo: BuildMemo, params: WireParams, renderer: WireRenderer
+) -> bool:
+    if all(tape.sound[places.start : places.stop]):
+        return True
+    open_places = [place for place in places if not tape.sound[place]]
+    if any(_holds_foreign(tape.units[place]) for place in open_places):
+        return False
+    fragments = [f for place in open_places for f in tape.fragments_at(place)]
+    if not _passes_between(fragments, params, renderer):
+        return False
+    if not all(memo.claim_calls(tape.units[place]) for place in open_places):
+        return False
+    for place in open_places:
+        tape.sound[place] = True
+    return True
+
+
+def _prove_single(
+    single: Single, memo: BuildMemo, params: WireParams, renderer: WireRenderer
+) -> bool:
+    single.sound = single.sound or (
+        not _holds_foreign(single.unit)
+        and not any(_is_marked(block) for block in single.opaque)
+        and _passes_between(single.rendered.fragments, params, renderer)
+        and memo.claim_calls(single.unit)
+    )
+    return single.sound
+
+
+def _prove_prefix(
+    region: Region, params: WireParams, markers: Sequence[Marker], renderer: WireRenderer
+) -> bool:
+    on_prefix = tuple(marker for marker in markers if marker.after_fragment is None)
+    if (params, on_prefix) in region.checked:
+        return True
+    body = renderer.body(region.prefix, renderer.fragments(_SPOKEN), params, on_prefix)
+    if violations(renderer.api, body):
+        return False
+    region.checked.add((params, on_prefix))
+    return True
+
+
+def _ends_hold(
+    stretches: Sequence[Stretch],
+    fragments: Sequence[Fragment],
+    params: WireParams,
+    renderer: WireRenderer,
+) -> bool:
+    """Whether a request may begin and end as this one does."""
+    if not fragments or {fragments[0].role, fragments[-1].role} - {"", "user"}:
+        return False
+    first = stretches[0]
+    opening = first.fragments
+    if first.units:
+        opening = opening[: first.bounds[1].fragments - first.bounds[0].fragments]
+    closing = [
+        fragment
+        for stretch in stretches[1:]
+        if stretch.part in {"block", "input"}
+        for fragment in stretch.fragments
+    ]
+    ends = (*opening, *closing)
+    return not violations(renderer.api, renderer.body(_NO_PREFIX, ends, params))
+
+
+def _passes_between(
+    fragments: Sequence[Fragment], params: WireParams, renderer: WireRenderer
+) -> bool:
+    spoken = renderer.fragments(_SPOKEN)
+    body = renderer.body(_NO_PREFIX, (*spoken, *fragments, *spoken), params)
+    return not violations(renderer.api, body)
+
+
+def _holds_foreign(unit: Unit) -> bool:
+    return any(isinstance(part, ForeignPart) for item in unit.items for part in item.parts)
+
+
+def _is_marked(block: Opaque) -> bool:
+    # Written again, a key shows itself however the block had escaped it.
+    text = json.dumps(loads(block.raw.encode()), ensure_ascii=False)
+    return any(mark in text for mark in _MARKS)

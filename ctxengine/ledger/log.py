@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -193,6 +193,29 @@ class PostgresLog:
         """All yields applied, newest first."""
         rows = Event.objects.filter(**self._key, type=EventType.YIELD_APPLIED.value)
         return [event_record(row) for row in rows.order_by("-sequence")]
+
+    def every(self, type: EventType) -> Sequence[EventRecord]:
+        """All events of a type, newest first."""
+        rows = Event.objects.filter(**self._key, type=type.value)
+        return [event_record(row) for row in rows.order_by("-sequence")]
+
+    def latest(
+        self, types: Collection[EventType], *, limit: int | None = None
+    ) -> Sequence[EventRecord]:
+        """The newest events of these types, newest first."""
+        rows = Event.objects.filter(**self._key, type__in=[entry.value for entry in types])
+        ordered = rows.order_by("-sequence")
+        return [event_record(row) for row in (ordered if limit is None else ordered[:limit])]
+
+    def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Raw texts of several bodies in one query; None for an erased one."""
+        rows = Body.objects.filter(**self._key, id__in=list(body_ids))
+        return {
+            str(body_id): None
+            if erased is not None
+            else bytes(data).decode("utf-8", "surrogatepass")
+            for body_id, data, erased in rows.values_list("id", "data", "erased_at")
+        }
 
     def body(self, body_id: str) -> str | None:
         """Raw text of a body; None when it was erased."""

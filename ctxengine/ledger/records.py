@@ -74,6 +74,7 @@ def item_row(key: dict[str, str], item: ItemRecord) -> ItemRow:
         chars_len=facts.chars_len,
         digest=facts.digest,
         preview=facts.preview,
+        excerpt_limit=facts.excerpt_limit,
     )
 
 
@@ -98,6 +99,7 @@ def item_record(row: ItemRow) -> ItemRecord:
             source=row.source,
             is_error=row.is_error,
             preview=row.preview,
+            excerpt_limit=row.excerpt_limit,
         ),
     )
 

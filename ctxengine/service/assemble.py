@@ -36,10 +36,13 @@ from ctxengine.service.checkpoints import opaque_of
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.delta import delta_of
 from ctxengine.service.memory_lines import memory_draft
+from ctxengine.service.memory_source import with_embedded
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
 from ctxengine.service.request_rows import cache_json, request_row, step_drafts
+from ctxengine.service.skills import loaded_skills
+from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
 from ctxengine.service.wiring import (
     counter_of,
@@ -76,12 +79,16 @@ def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) ->
         ).first()
         if known is not None:
             built = rebuild_request(session, known)
+            if "opaque" in built.absent:
+                # Checkpoints are dispensable: without one the step goes out again, but for its reasoning.
+                built = rebuild_request(session, known, without_lost_reasoning=True)
             return _answer(actor, session, known, built, spec)
         session.refresh_from_db(fields=["epoch", "requests", "act_sequence"])
         plan = plan_from(log, plan_row_of(session))
         facts = session_facts(session, plan)
         now = utc_now()
         memory = Memory(*(_lines(part) for part in (spec.knowledge, spec.recall, spec.corrections)))
+        memory = with_embedded(session, log, memory)
         wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
         prepared = _prepare(actor, log, facts, wanted, memory)
         opaque = opaque_of(run)
@@ -154,6 +161,7 @@ def _prepare(
             memory=memory,
             floors=floors_of(log.newest_yields(), plan_total),
             counter=counter_of(facts.plan.provider, facts.plan.model),
+            skills=loaded_skills(log, until=wanted.head) if facts.plan.skills else (),
         )
     except BudgetExceeded as error:
         record_exceeded(actor, log, error, wanted)
@@ -195,10 +203,13 @@ def _record(
     request_id = new_id()
     inputs = prepared.inputs
     drafts = []
-    read = memory_draft(memory, wanted.content_head)
+    read = memory_draft(memory, wanted.content_head, owner=session.principal)
     if read is not None:
         inputs = inputs.model_copy(update={"memory_event": wanted.head + 1})
         drafts.append(read)
+    used = snapshot_draft(log, built.plan, str(run.id))
+    if used is not None:
+        drafts.append(used)
     step = run.steps + 1
     drafts += step_drafts(
         prepared, built, request_id=request_id, step=step, model=session.model, run=str(run.id)

@@ -17,6 +17,7 @@ from ctxengine.service.access import run_of, session_of
 from ctxengine.service.checkpoints import drop_checkpoint
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import INTERRUPTED, platform_result
+from ctxengine.service.memory_source import remember_turn
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, EndRun
 from ctxengine.service.wiring import counter_of, log_of
@@ -74,3 +75,4 @@ def finish_run(
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(
         state="ended", outcome=outcome, ended_at=at
     )
+    remember_turn(session, run, log, at=at)

@@ -12,8 +12,8 @@ from ctxengine.engine.step import Memory
 from ctxengine.engine.trust.levels import Trust
 
 
-def memory_draft(memory: Memory, content_head: int) -> EventDraft | None:
-    """The event that records what was read for a step; None when nothing was."""
+def memory_draft(memory: Memory, content_head: int, *, owner: str = "") -> EventDraft | None:
+    """The event that records what was read for a step; None when nothing was. `owner` is whose memory it is."""
     if not (memory.knowledge or memory.recall or memory.corrections):
         return None
     body = json.dumps(
@@ -34,7 +34,16 @@ def memory_draft(memory: Memory, content_head: int) -> EventDraft | None:
             "content_sequence": content_head,
         },
         body=body,
+        owner=owner,
     )
+
+
+def memory_is_gone(log: SessionLog, sequence: int | None) -> bool:
+    """Whether an event recorded lines that were erased since."""
+    if sequence is None:
+        return False
+    (event,) = log.events(after=EventSeq(sequence - 1), limit=1)
+    return event.body is not None and log.body(event.body.id) is None
 
 
 def memory_of(log: SessionLog, sequence: int | None) -> Memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -13,32 +14,33 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import GENESIS_HASH
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
+from ctxengine.engine.plan.skills import PinnedSkill
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import AgentVersion, SessionRow
 from ctxengine.service.clock import utc_now
 from ctxengine.service.crypto import encrypt, new_nonce_key
-from ctxengine.service.plans import (
-    control_tools,
-    pinned_tools,
-    plan_draft,
-    plan_row,
-    plan_view,
-    policy_of,
-)
+from ctxengine.service.edit_persona import newest_persona
+from ctxengine.service.plans import candidates, plan_draft, plan_row, plan_view, policy_of
 from ctxengine.service.refusals import refusing
+from ctxengine.service.skills import offer
+from ctxengine.service.snapshots import register_trace, trace_name
 from ctxengine.service.specs import Actor, AgentRef, OpenSession, ServiceError, SessionOpened
 from ctxengine.service.wiring import counter_of, facts_about, log_of, new_id, renderer_of
 
 AVAILABLE_ENGINES = frozenset({"suffix"})
+
+_PLAN_EVENT = EventSeq(2)
+_FIRST_SKILL_EVENT = 3
 
 
 def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
     """Open a session with its first epoch.
 
     Raises:
-        ServiceError: `plan_overflow` (422) naming the class that does not fit; `agent_changed` (409) when this agent version
-            is known with other instructions; `unknown_engine`, `unknown_provider`, `invalid_schema` (422).
+        ServiceError: `plan_overflow` (422) naming the class that does not fit; `required_tool_missing` (422); `agent_changed`
+            (409) when this agent version is known with other instructions; `unknown_engine`, `unknown_provider`,
+            `invalid_schema` (422).
     """
     if spec.engine not in AVAILABLE_ENGINES:
         raise ServiceError(
@@ -49,29 +51,39 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
     now = utc_now()
     session_id, nonce_key = new_id(), new_nonce_key()
     with refusing():
-        plan = _plan(spec, nonce_key)
+        counter = counter_of(spec.model.provider, spec.model.name)
+        skills = offer(spec.skills, counter=counter, nonce_key=nonce_key, first=_FIRST_SKILL_EVENT)
+        plan = _plan(actor, spec, session_id, nonce_key, skills.pinned)
     row = _row(actor, spec, plan, session_id, nonce_key, now)
     with transaction.atomic():
-        _pin_agent(actor, spec.agent, now)
+        pin_agent(actor, spec.agent, now)
         row.save(force_insert=True)
-        drafts = [_opened(spec), plan_draft(plan, owner=row.principal)]
+        drafts = [_opened(spec), plan_draft(plan, owner=row.principal), *skills.drafts]
         batch = log_of(row).append(drafts, expected=EventSeq(0), at=now, key=actor.idempotency_key)
         plan_row(
             plan,
             tenant_id=actor.tenant_id,
             session_id=session_id,
-            sequence=EventSeq(2),
+            sequence=_PLAN_EVENT,
             batch=batch,
             reasons=(),
             at=now,
         ).save(force_insert=True)
+        register_trace(row, plan, at=now)
     return SessionOpened(session_id, plan_view(plan))
 
 
-def _plan(spec: OpenSession, nonce_key: bytes) -> Plan:
+def _plan(
+    actor: Actor,
+    spec: OpenSession,
+    session_id: UUID,
+    nonce_key: bytes,
+    skills: tuple[PinnedSkill, ...],
+) -> Plan:
     provider, model = spec.model.provider, spec.model.name
     known = facts_about(provider, model)
     window = spec.model.window or known.window
+    persona, revision = _persona(actor, spec)
     plan = resolve_plan(
         PlanRequest(
             engine=spec.engine,
@@ -79,13 +91,16 @@ def _plan(spec: OpenSession, nonce_key: bytes) -> Plan:
             model=model,
             window=window,
             max_output=spec.model.max_output or known.max_output,
+            agent_name=model_view(spec.agent.name),
+            agent_version=model_view(spec.agent.version),
             instructions=spec.agent.instructions,
-            tools=[*pinned_tools(spec.tools), *control_tools(spec.tools)],
-            persona=spec.persona,
-            snapshot=spec.snapshot.items if spec.snapshot else (),
-            snapshot_trace=spec.snapshot.trace_id if spec.snapshot else "",
-            snapshot_watermark=spec.snapshot.watermark if spec.snapshot else 0,
-            scopes=spec.principal.scopes if spec.principal else (),
+            tools=candidates(spec.tools),
+            persona=persona,
+            persona_revision=revision,
+            skills=skills,
+            **snapshot_fields(spec, session_id),
+            scopes=_scopes(spec),
+            environment=_environment(spec.environment),
             policy=policy_of(spec.policy),
         ),
         counter=counter_of(provider, model),
@@ -98,9 +113,40 @@ def _plan(spec: OpenSession, nonce_key: bytes) -> Plan:
     return plan
 
 
+def _persona(actor: Actor, spec: OpenSession) -> tuple[tuple[str, ...], int | None]:
+    """Entries given with the session, else the principal's document as it stands."""
+    if spec.persona is not None or spec.principal is None:
+        return spec.persona or (), None
+    document = newest_persona(actor.tenant_id, model_view(spec.principal.id))
+    return tuple(document.entries), document.revision
+
+
+def snapshot_fields(spec: Any, session_id: UUID) -> dict[str, Any]:
+    """A snapshot as the planner takes it, under the name of its trace."""
+    snapshot = spec.snapshot
+    if snapshot is None:
+        return {}
+    return {
+        "snapshot": snapshot.items,
+        "snapshot_trace": trace_name(session_id, snapshot.trace_id, bool(snapshot.items)),
+        "snapshot_watermark": snapshot.watermark,
+    }
+
+
+def _scopes(spec: OpenSession) -> tuple[str, ...] | None:
+    if spec.principal is None or spec.principal.scopes is None:
+        return None
+    return tuple(model_view(scope) for scope in spec.principal.scopes)
+
+
+def _environment(given: dict[str, str]) -> dict[str, str]:
+    return {model_view(name): model_view(value) for name, value in given.items()}
+
+
 def _row(
     actor: Actor, spec: OpenSession, plan: Plan, session_id: UUID, nonce_key: bytes, now: datetime
 ) -> SessionRow:
+    scopes = _scopes(spec)
     return SessionRow(
         tenant_id=actor.tenant_id,
         id=session_id,
@@ -115,8 +161,10 @@ def _row(
         parent_run_id=spec.parent_run,
         nonce_key=encrypt(nonce_key),
         settings={
-            "environment": {model_view(k): model_view(v) for k, v in spec.environment.items()},
-            "scopes": [model_view(s) for s in spec.principal.scopes] if spec.principal else [],
+            "environment": _environment(spec.environment),
+            "scopes": list(scopes or ()),
+            "authority_stated": scopes is not None,
+            "memory": spec.memory,
         },
         counter=plan.counter,
         last_hash=GENESIS_HASH,
@@ -143,8 +191,12 @@ def _opened(spec: OpenSession) -> EventDraft:
     )
 
 
-def _pin_agent(actor: Actor, agent: AgentRef, now: datetime) -> None:
-    """(tenant, name, version) never changes: the same version with other instructions is refused."""
+def pin_agent(actor: Actor, agent: AgentRef, now: datetime) -> None:
+    """(tenant, name, version) never changes.
+
+    Raises:
+        ServiceError: `agent_changed` (409) when this version is known with other instructions.
+    """
     body = canonical_bytes({"instructions": model_view(agent.instructions)})
     name, version = model_view(agent.name), model_view(agent.version)
     kept, made = AgentVersion.objects.get_or_create(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from ctxengine.engine.plan.schema import provider_schema
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import PlanRow
+from ctxengine.service.prices import Price
 from ctxengine.service.specs import PlanView, PolicySpec, ServiceError, ToolSpec
 
 
@@ -53,7 +55,7 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
     """
     seen: set[str] = set()
     tools = []
-    for spec in specs:
+    for place, spec in enumerate(specs):
         if spec.name in seen:
             raise ServiceError("duplicate_tool", 422, f"Two tools are named {spec.name!r}.")
         seen.add(spec.name)
@@ -66,7 +68,6 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
                 output_schema=provider_schema(spec.output_schema_raw)
                 if spec.output_schema_raw
                 else None,
-                group="defined" if spec.model_visible else "hidden",
                 required_scopes=tuple(sorted(set(spec.required_scopes))),
                 side_effect=spec.side_effect,
                 result_trust=spec.result_trust,
@@ -77,14 +78,19 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
                 always_loaded=spec.always_loaded,
                 presentation=spec.presentation,
                 synthesised=spec.synthesised,
+                deferred=spec.deferred,
+                model_visible=spec.model_visible,
+                place=place,
             )
         )
     return tools
 
 
-def control_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
-    """The control tools of a live session; a runtime's own tool of the same name takes the name."""
-    own = {spec.name for spec in specs}
+def control_tools(taken: Collection[str]) -> list[PinnedTool]:
+    """The control tools of a live session; a runtime's own tool of the same name takes the name.
+
+    Which of them are advertised is the planner's business: some have nothing to name in most sessions.
+    """
     return [
         PinnedTool(
             name=rule.name.value,
@@ -96,31 +102,63 @@ def control_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
             control=True,
         )
         for rule in CONTROL_RULES
-        if rule.name.value not in own
+        if rule.name.value not in taken
     ]
 
 
+def candidates(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
+    """A live session's candidates: the runtime's tools and the platform's own."""
+    return [*pinned_tools(specs), *control_tools({spec.name for spec in specs})]
+
+
+def candidates_again(plan: Plan) -> list[PinnedTool]:
+    """What a plan was chosen from, so that a later epoch can choose anew.
+
+    Plans of earlier builders told hidden tools by their group alone.
+    """
+    own = [
+        tool.model_copy(update={"model_visible": False})
+        if tool.group == "hidden" and tool.reason == "not model-visible"
+        else tool
+        for tool in plan.tools
+        if not tool.control
+    ]
+    return [*own, *control_tools({tool.name for tool in own})]
+
+
 def plan_draft(
-    plan: Plan, *, reasons: tuple[str, ...] = (), note: str = "", owner: str = ""
+    plan: Plan,
+    *,
+    reasons: tuple[str, ...] = (),
+    note: str = "",
+    owner: str = "",
+    recached_tokens: int = 0,
+    price: Price | None = None,
+    **facts: Any,
 ) -> EventDraft:
-    """The event that pins a plan: created for the first epoch, rotated for every later one."""
+    """The event that pins a plan: created for the first epoch, rotated for every later one.
+
+    Args:
+        recached_tokens: what the provider has to cache anew; 0 when the bytes stay.
+        price: what that costs, where it is known.
+        facts: further payload fields of a rotation.
+    """
     common: dict[str, Any] = {
         "epoch": plan.epoch,
         "prefix_sha256": plan.prefix_sha256,
         "wire_prefix_sha256": plan.wire_prefix_sha256,
         "prefix_tokens": plan.prefix_tokens,
         "builder": plan.builder,
+        "policy": plan.policy.label,
+        "skipped_tool_names": [model_view(name) for name in plan.skipped_names],
+        "warnings": list(plan.warnings),
     }
-    if plan.epoch == 1:
-        type = EventType.PLAN_CREATED
-        common |= {
-            "policy": plan.policy.label,
-            "skipped_tool_names": [model_view(name) for name in plan.skipped_names],
-            "warnings": list(plan.warnings),
-        }
-    else:
+    type = EventType.PLAN_CREATED
+    if plan.epoch > 1:
         type = EventType.EPOCH_ROTATED
-        common |= {"reasons": list(reasons), "note": note, "recached_tokens": plan.prefix_tokens}
+        common |= {"reasons": list(reasons), "note": note, "recached_tokens": recached_tokens}
+        common |= {"price_usd": price.usd, "price_source": price.source} if price else {}
+        common |= facts
     return EventDraft(
         type=type, trust=Trust.PLATFORM, payload=common, body=plan_text(plan), owner=owner
     )
@@ -164,7 +202,13 @@ def plan_row(
     )
 
 
-def plan_view(plan: Plan, reasons: tuple[str, ...] = ()) -> PlanView:
+def plan_view(
+    plan: Plan,
+    reasons: tuple[str, ...] = (),
+    *,
+    recached_tokens: int = 0,
+    price: Price | None = None,
+) -> PlanView:
     """A plan as REST shows it."""
     return PlanView(
         epoch=plan.epoch,
@@ -178,10 +222,18 @@ def plan_view(plan: Plan, reasons: tuple[str, ...] = ()) -> PlanView:
         reasons=list(reasons),
         policy=plan.policy.as_json(),
         builder_version=plan.builder,
+        deferred_tool_names=[tool.name for tool in plan.deferred],
+        skill_names=[skill.name for skill in plan.skills],
+        persona_revision=plan.persona_revision,
+        recached_tokens=recached_tokens,
+        price_usd=price.usd if price else None,
     )
 
 
 __all__ = [
+    "candidates",
+    "candidates_again",
+    "control_tools",
     "pinned_tools",
     "plan_draft",
     "plan_row",

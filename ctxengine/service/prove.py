@@ -7,7 +7,7 @@ from uuid import UUID
 
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.errors import EngineError
-from ctxengine.engine.plan.plan import BUILDER_VERSION
+from ctxengine.engine.plan.plan import SAME_BYTES
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.service.access import request_of, session_of
 from ctxengine.service.rebuild import rebuild_request
@@ -28,7 +28,7 @@ def replay_request(*, actor: Actor, request_id: UUID) -> Replay:
 
 def replay_row(session: SessionRow, row: RequestRow) -> Replay:
     """Rebuild the request of a row and compare; every failure to rebuild is a difference with its reason."""
-    if row.inputs.get("builder") != BUILDER_VERSION:
+    if row.inputs.get("builder") not in SAME_BYTES:
         return _replay(row, "retired_builder", [], row.request_sha256)
     try:
         built = rebuild_request(session, row, options=_PROVE)

@@ -7,25 +7,37 @@ from collections.abc import Mapping, Sequence
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
+from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import ModelRequest
-from ctxengine.engine.step import inputs_of, rebuild
-from ctxengine.ledger.models import Body, Event, Rendering, RequestRow, RunRow, SessionRow
+from ctxengine.engine.step import StepInputs, inputs_of, rebuild
+from ctxengine.ledger.models import Body, Event, ItemRow, Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.service.access import plan_row_of
 from ctxengine.service.checkpoints import opaque_of
-from ctxengine.service.memory_lines import memory_of
+from ctxengine.service.memory_lines import memory_is_gone, memory_of
+from ctxengine.service.skills import skills_at
 from ctxengine.service.wiring import counter_of, log_of, plan_from, renderer_of, session_facts
 
 
 def rebuild_request(
-    session: SessionRow, row: RequestRow, *, options: BuildOptions = BuildOptions(validate=False)
+    session: SessionRow,
+    row: RequestRow,
+    *,
+    options: BuildOptions = BuildOptions(validate=False),
+    without_lost_reasoning: bool = False,
 ) -> ModelRequest:
     """Rebuild one request from its recorded inputs.
+
+    Args:
+        without_lost_reasoning: leave out reasoning whose checkpoint is gone, so that there is a body to send; otherwise its
+            recorded digest stands in for it and there is none.
 
     Raises:
         EngineError: the ledger no longer gives a request at all (see `prove` for how that is reported).
     """
     log = log_of(session)
     inputs = inputs_of(row.inputs)
+    if without_lost_reasoning:
+        inputs = inputs.model_copy(update={"opaque": {}})
     plan = plan_from(log, plan_row_of(session, row.epoch))
     run = RunRow.objects.get(tenant_id=row.tenant_id, id=row.run_id)
     return rebuild(
@@ -35,7 +47,9 @@ def rebuild_request(
         memory=memory_of(log, inputs.memory_event),
         counter=counter_of(plan.provider, plan.model),
         opaque=_opaque_until(run, inputs.content_head),
-        erased=erased_digests(session, plan.renderer, inputs.cut, inputs.content_head),
+        erased=erased_digests(session, plan, inputs),
+        skills=skills_at(log, inputs.skills),
+        fresh_erased=memory_is_gone(log, inputs.memory_event),
         renderer=renderer_of(plan.provider),
         options=options,
     )
@@ -48,19 +62,34 @@ def _opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[
     }
 
 
-def erased_digests(
-    session: SessionRow, renderer: str, first: int, last: int
-) -> dict[EventSeq, str]:
-    """Recorded digests of units in [first, last] whose content was erased."""
+def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[EventSeq, str]:
+    """Recorded digests of the request's units whose content was erased, in the form each of them has there."""
     key = {"tenant_id": session.tenant_id, "session_id": session.id}
-    erased = Body.objects.filter(**key, erased_at__isnull=False).values_list("id", flat=True)
-    gone = list(erased)
+    gone = list(Body.objects.filter(**key, erased_at__isnull=False).values_list("id", flat=True))
     if not gone:
         return {}
     events = Event.objects.filter(
-        **key, body_id__in=gone, sequence__gte=first, sequence__lte=last
+        **key, body_id__in=gone, sequence__gte=inputs.cut, sequence__lte=inputs.content_head
     ).values_list("sequence", flat=True)
+    units = ItemRow.objects.filter(**key, sequence__in=list(events))
     rows = Rendering.objects.filter(
-        **key, renderer=renderer, form="whole", unit_sequence__in=list(events)
+        **key,
+        renderer=rendered_under(plan),
+        unit_sequence__in=list(units.values_list("unit_sequence", flat=True).distinct()),
     )
-    return {EventSeq(row.unit_sequence): row.digest for row in rows}
+    return {
+        EventSeq(row.unit_sequence): row.digest
+        for row in rows
+        if row.form == form_in(inputs, row.unit_sequence)
+    }
+
+
+def rendered_under(plan: Plan) -> str:
+    """What a unit's bytes depend on beside its content: the renderer, and what the epoch calls its tools."""
+    return f"{plan.renderer}#{plan.epoch}"
+
+
+def form_in(inputs: StepInputs, unit: int) -> str:
+    """The form in which a unit stands in the request made from these inputs."""
+    floor = inputs.pointer if unit < inputs.boundary else inputs.active_pointer
+    return "pointer" if unit < floor else "whole"

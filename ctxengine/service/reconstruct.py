@@ -17,12 +17,13 @@ from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession
 from ctxengine.engine.log.records import GENESIS_HASH
+from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.memory import MemoryLog
 from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
 from ctxengine.engine.plan.schema import SchemaError, provider_schema
 from ctxengine.engine.ports import OpenCall, TokenCounter
-from ctxengine.engine.request import CheckpointInput, Rendered
+from ctxengine.engine.request import CheckpointInput
 from ctxengine.engine.step import (
     Memory,
     SessionFacts,
@@ -72,19 +73,6 @@ class Reconstructed:
     """Ledger items that came from the file."""
 
 
-class _Memo:
-    """Renderings of carried units for the length of one import."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[EventSeq, str], Rendered] = {}
-
-    def get(self, sequence: EventSeq, form: str) -> Rendered | None:
-        return self._kept.get((sequence, form))
-
-    def put(self, sequence: EventSeq, form: str, rendered: Rendered) -> None:
-        self._kept[sequence, form] = rendered
-
-
 class Reconstruction:
     """Walks a foreign session's entries in order and keeps the ledger's own books."""
 
@@ -113,7 +101,7 @@ class Reconstruction:
             plan, nonce_key, session_key(str(tenant_id), str(session_id)), imported=True
         )
         self.derivation = Derivation(self.counter, foreign_as_pointer=True)
-        self.memo = _Memo()
+        self.memo = BuildMemo()
         batch = self.log.append(
             [_imported(foreign, file_sha256, format, parent), plan_draft(plan)],
             expected=EventSeq(0),

@@ -12,6 +12,7 @@ from ctxengine.engine.errors import (
     OrphanPair,
     PlanOverflow,
     PrefixDrift,
+    RequiredToolMissing,
     RunHasNoInput,
     WireInvalid,
 )
@@ -22,6 +23,7 @@ from ctxengine.service.specs import ServiceError
 
 _STATUS: tuple[tuple[type[EngineError], str, int], ...] = (
     (PlanOverflow, "plan_overflow", 422),
+    (RequiredToolMissing, "required_tool_missing", 422),
     (BudgetExceeded, "budget_exceeded", 409),
     (PrefixDrift, "prefix_drift", 409),
     (OrphanPair, "calls_pending", 409),

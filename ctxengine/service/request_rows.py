@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.excerpt import is_legacy
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import Prepared, StepInputs
 from ctxengine.engine.trust.levels import Trust
@@ -54,7 +55,7 @@ def step_drafts(
                     "request": str(request_id),
                     "fits": True,
                     "steps": [entry.model_dump(mode="json") for entry in allocation.yields],
-                    "legacy_tool_excerpts": 0,
+                    "legacy_tool_excerpts": legacy_excerpts(built),
                 },
             )
         )
@@ -72,6 +73,23 @@ def step_drafts(
         EventDraft(type=EventType.REQUEST_STARTED, trust=Trust.PLATFORM, run=run, payload=payload)
     )
     return drafts
+
+
+def fresh_digest(built: ModelRequest) -> str:
+    """Digest of rows 11 to 14 as rendered; empty when they hold nothing."""
+    return next((s.digests[0] for s in built.stretches if not s.units and s.row == 14), "")
+
+
+def legacy_excerpts(built: ModelRequest) -> int:
+    """Results that stand as excerpts under a limit they were not counted under (spec, What history selection retains)."""
+    limit = built.plan.policy.inline_maximum_bytes
+    return sum(
+        is_legacy(item, limit)
+        for stretch in built.stretches
+        if stretch.form == "whole"
+        for unit in stretch.units
+        for item in unit.items
+    )
 
 
 def cache_json(built: ModelRequest) -> dict[str, Any]:
@@ -104,7 +122,8 @@ def request_row(
         update={
             "opaque": {
                 str(sequence): built.unit_digests[sequence] for sequence in built.opaque_units
-            }
+            },
+            "fresh": fresh_digest(built),
         }
     )
     return RequestRow(

@@ -86,6 +86,7 @@ class PolicySpec(Spec):
     margin: float | None = Field(default=None, ge=0, lt=0.9)
     low_water: float | None = Field(default=None, gt=0, le=1)
     history_floor: int | None = Field(default=None, ge=0)
+    inline_maximum_bytes: int | None = Field(default=None, ge=1_000, le=1_000_000_000)
     caps: dict[str, int] = Field(default_factory=dict)
 
 
@@ -93,15 +94,26 @@ class PrincipalSpec(Spec):
     """On whose behalf the agent works."""
 
     id: str = Field(min_length=1, max_length=200)
-    scopes: tuple[str, ...] = ()
+    scopes: tuple[str, ...] | None = None
+    """Scopes granted; None when the caller states no authority, and then no tool is withheld for want of a scope."""
 
 
 class SnapshotSpec(Spec):
     """The session-open memory snapshot."""
 
-    trace_id: str = ""
+    trace_id: str = Field(default="", max_length=300)
     watermark: int = 0
     items: tuple[str, ...] = ()
+
+
+class SkillSpec(Spec):
+    """One skill of the catalog."""
+
+    name: str = Field(min_length=1, max_length=200)
+    description: str = Field(default="", max_length=2_000)
+    body: str = Field(min_length=1)
+    trust: Trust = Trust.TRUSTED_CONFIGURATION
+    """Who vouches for its text: below configuration trust it is shown as data, in an envelope."""
 
 
 class OpenSession(Spec):
@@ -115,10 +127,43 @@ class OpenSession(Spec):
     principal: PrincipalSpec | None = None
     occasion: Literal["interactive", "scheduled", "child"] = "interactive"
     parent_run: UUID | None = None
-    persona: tuple[str, ...] = ()
+    persona: tuple[str, ...] | None = None
+    """Entries given with the session; None pins the principal's persona document, where there is one."""
+    skills: tuple[SkillSpec, ...] = ()
+    memory: Literal["runtime", "embedded"] = "runtime"
+    """Who reads recall lines: the runtime alone, or the embedded source as well."""
     snapshot: SnapshotSpec | None = None
     policy: PolicySpec | None = None
     environment: dict[str, str] = Field(default_factory=dict)
+
+
+class Configure(Spec):
+    """`PATCH sessions/{id}`: what applies from the next run on; a field that is left out stays as it is."""
+
+    model: ModelRef | None = None
+    agent: AgentRef | None = None
+    tools: tuple[ToolSpec, ...] | None = None
+    persona: tuple[str, ...] | None = None
+    snapshot: SnapshotSpec | None = None
+    policy: PolicySpec | None = None
+    environment: dict[str, str] | None = None
+
+
+class SetAuthority(Spec):
+    """`PUT sessions/{id}/authority`: the scopes granted from now on."""
+
+    scopes: tuple[str, ...]
+    resolves_run: UUID | None = None
+    """An open run that waits for this access and has done no model work: its pins are made anew, once."""
+
+
+class EditPersona(Spec):
+    """`PUT personas/{principal}`: the whole document, over the revision that was read."""
+
+    revision: int = Field(ge=0)
+    """The revision that the editor saw; 0 where there was none."""
+    entries: tuple[str, ...]
+    note: str = Field(default="", max_length=2_000)
 
 
 class Content(Spec):
@@ -214,6 +259,65 @@ class PlanView:
     reasons: list[str]
     policy: dict[str, Any]
     builder_version: str
+    deferred_tool_names: list[str] = field(default_factory=list)
+    skill_names: list[str] = field(default_factory=list)
+    persona_revision: int | None = None
+    """Revision of the persona document pinned; null when its entries came with the session."""
+    recached_tokens: int = 0
+    """What this epoch made the provider cache anew."""
+    price_usd: str | None = None
+    """The price of that, where the model's prices are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaView:
+    """A persona document as REST shows it."""
+
+    principal: str
+    revision: int
+    """0: nothing was saved yet."""
+    entries: list[str]
+    tokens: int
+    note: str
+    saved_by: str
+    saved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityView:
+    """Answer of set_authority."""
+
+    granted: list[str]
+    reduced: list[str]
+    scopes: list[str]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAct:
+    """Answer of revoking or restoring a tool."""
+
+    name: str
+    revoked: bool
+    event_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Answer of configure_session."""
+
+    fields: list[str]
+    """What will change at the next run's start."""
+    event_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersonErased:
+    """Answer of erase_person."""
+
+    sessions: int
+    bodies: int
+    runs_ended: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
-from ctxengine.service.rotate_epoch import continue_import
+from ctxengine.service.rotation import Rotation, store_rotation
+from ctxengine.service.run_start import rotation_for_run, run_scopes
 from ctxengine.service.specs import Actor, RunStarted, ServiceError, StartRun
 from ctxengine.service.wiring import counter_of, log_of, new_id
 
@@ -36,7 +37,6 @@ def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
     session = session_of(actor, session_id)
     if session.state != "open":
         raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
-    continue_import(actor=actor, session=session)
     if spec.timezone or spec.now:
         local_time(spec.now or utc_now(), spec.timezone or "")
     return redo_once(lambda: _start(actor, session, spec))
@@ -45,9 +45,12 @@ def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
 def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
     now, run_id, log = utc_now(), new_id(), log_of(session)
     _refuse_second(session)
+    granted = run_scopes(session, _viewed(spec.scopes))
     with refusing():
         head = log.head()
-        sequence = EventSeq(head.sequence + 1)
+        turned = rotation_for_run(session, log, granted=granted)
+        provider, model = _bound(session, turned)
+        sequence = EventSeq(head.sequence + (1 if turned is None else 2))
         number = session.runs + 1
         payload: dict[str, Any] = {"run_number": number}
         if spec.scopes is not None:
@@ -63,7 +66,7 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
             raw=spec.message.raw,
             trust=Trust.USER,
             sequence=sequence,
-            derivation=Derivation(counter_of(session.provider, session.model)),
+            derivation=Derivation(counter_of(provider, model)),
             run=str(run_id),
             source="user",
             payload=payload,
@@ -72,8 +75,20 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
         refuse_empty(draft.items, spec.message.format)
         try:
             with transaction.atomic():
-                log.append([draft], expected=head.sequence, at=now, key=actor.idempotency_key)
-                _run_row(actor, session, spec, run_id, number, sequence, now).save(
+                drafts = [draft] if turned is None else [turned.draft(session), draft]
+                batch = log.append(
+                    drafts, expected=head.sequence, at=now, key=actor.idempotency_key
+                )
+                if turned is not None:
+                    store_rotation(
+                        actor=actor,
+                        session=session,
+                        turned=turned,
+                        batch=batch,
+                        sequence=EventSeq(sequence - 1),
+                        at=now,
+                    )
+                _run_row(actor, session, spec, granted, run_id, number, sequence, now).save(
                     force_insert=True
                 )
                 SessionRow.objects.filter(tenant_id=actor.tenant_id, id=session.id).update(
@@ -84,11 +99,22 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
     return RunStarted(run_id, number, sequence)
 
 
+def _viewed(scopes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if scopes is None else tuple(model_view(scope) for scope in scopes)
+
+
+def _bound(session: SessionRow, turned: Rotation | None) -> tuple[str, str]:
+    """Provider and model that the run will be bound to."""
+    if turned is None:
+        return session.provider, session.model
+    return turned.plan.provider, turned.plan.model
+
+
 def _refuse_second(session: SessionRow) -> None:
     rows = RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
     if rows.exclude(state="ended").exists():
         raise _run_open()
-    session.refresh_from_db(fields=["runs"])
+    session.refresh_from_db(fields=["runs", "epoch", "provider", "model", "settings"])
 
 
 def _run_open() -> ServiceError:
@@ -103,6 +129,7 @@ def _run_row(
     actor: Actor,
     session: SessionRow,
     spec: StartRun,
+    granted: tuple[str, ...] | None,
     run_id: UUID,
     number: int,
     sequence: EventSeq,
@@ -122,9 +149,8 @@ def _run_row(
         number=number,
         seed_event_sequence=sequence,
         settings={
-            "scopes": [model_view(s) for s in spec.scopes]
-            if spec.scopes is not None
-            else session.settings.get("scopes", []),
+            "scopes": list(granted or ()),
+            "authority_stated": granted is not None,
             "surface": model_view(spec.surface or ""),
             "timezone": spec.timezone or "",
             "now": spec.now.isoformat() if spec.now else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -23,7 +24,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.service.access import open_run_of, plan_row_of, session_of
-from ctxengine.service.calls import judge_call
+from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
@@ -181,6 +182,15 @@ class _Taken:
         self, request: RequestRow | None, spec: TakeResponse
     ) -> tuple[list[EventDraft], list[CallAction]]:
         """The response's event, then a platform result for each call that the runtime is not to execute."""
+        body = decode_event(EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body)
+        decoded = {item.ordinal: item for item in body if item.kind is ItemKind.TOOL_CALL}
+        authority = authority_of(self.log, self.run) if decoded else Authority()
+        verdicts = {
+            ordinal: judge_call(
+                self.plan, self.plan.ledger_name(item.name or ""), item.arguments or "", authority
+            )
+            for ordinal, item in decoded.items()
+        }
         response = content_draft(
             self.log,
             type=EventType.RESPONSE_COMPLETED,
@@ -191,56 +201,78 @@ class _Taken:
             derivation=self.derivation,
             run=str(self.run.id),
             source="model",
-            payload=self._payload(request, spec),
+            payload=self._payload(request, spec) | self._unwrapped(decoded, verdicts),
             owner=self.session.principal,
             ledger_name=self.plan.ledger_name,
         )
         drafts = [response]
-        decoded = {
-            item.ordinal: item
-            for item in decode_event(
-                EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body
-            )
-        }
         calls = [
-            self._judge(facts, decoded[facts.ordinal], drafts)
+            self._act(facts, decoded[facts.ordinal], verdicts[facts.ordinal], drafts)
             for facts in response.items
             if facts.kind is ItemKind.TOOL_CALL
         ]
         return drafts, calls
 
-    def _judge(self, facts: ItemFacts, item: DecodedItem, drafts: list[EventDraft]) -> CallAction:
+    def _unwrapped(
+        self, decoded: Mapping[int, DecodedItem], verdicts: Mapping[int, Verdict]
+    ) -> dict[str, Any]:
+        """The tools meant by calls of `tool.call`, by ordinal: their results are theirs."""
+        meant = {
+            str(ordinal): model_view(verdict.name)
+            for ordinal, verdict in verdicts.items()
+            if verdict.name != self.plan.ledger_name(decoded[ordinal].name or "")
+        }
+        return {"unwrapped": meant} if meant else {}
+
+    def _act(
+        self, facts: ItemFacts, item: DecodedItem, verdict: Verdict, drafts: list[EventDraft]
+    ) -> CallAction:
         """What becomes of one call; a refused or answered one adds its result to `drafts`."""
-        name = self.plan.ledger_name(item.name or "")
-        verdict = judge_call(self.plan, name, item.arguments or "")
-        tool = self.plan.tool(name)
+        tool = self.plan.tool(verdict.name)
         answer, action = None, "execute"
-        if verdict.refusal is not None:
-            answer, action = ControlAnswer(verdict.refusal, is_error=True), "refused"
+        if verdict.refused is not None:
+            refused = verdict.refused
+            answer = ControlAnswer(
+                refused.text,
+                trust=refused.trust,
+                source=refused.source,
+                is_error=True,
+                drafts=[self._refusal(facts, refused.code)],
+            )
+            action = "refused"
         elif tool is not None and tool.control:
-            answer, action = self._answer(name, verdict.arguments), "answered"
+            answer, action = self._answer(verdict, drafts), "answered"
         if answer is not None:
             drafts.append(self._result(facts, answer, EventSeq(self.sequence + len(drafts))))
             drafts.extend(answer.drafts)
         return CallAction(
             id=item.call_id or facts.wire_call_id,
-            name=name,
+            name=verdict.name,
             action=cast(Literal["execute", "answered", "refused"], action),
             arguments_raw=verdict.arguments,
             result=answer.text if answer is not None else None,
         )
 
-    def _answer(self, name: str, arguments: str) -> ControlAnswer:
+    def _refusal(self, facts: ItemFacts, code: str) -> EventDraft:
+        return EventDraft(
+            type=EventType.CALL_REFUSED,
+            trust=Trust.PLATFORM,
+            run=str(self.run.id),
+            payload={"answers": f"{self.sequence}.{facts.ordinal}", "code": code},
+        )
+
+    def _answer(self, verdict: Verdict, drafts: Sequence[EventDraft]) -> ControlAnswer:
         call = ControlCall(
             session=self.session,
             run=self.run,
             log=self.log,
             plan=self.plan,
-            arguments=arguments,
+            arguments=verdict.arguments,
             response_sequence=self.sequence,
             now=utc_now(),
+            pending=tuple(drafts),
         )
-        return answer_control(name, call)
+        return answer_control(verdict.name, call)
 
     def _result(self, facts: ItemFacts, answer: ControlAnswer, sequence: EventSeq) -> EventDraft:
         call = OpenCall(

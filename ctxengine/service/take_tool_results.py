@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.ports import OpenCall
+from ctxengine.engine.ports import OpenCall, SessionLog
 from ctxengine.engine.trust.levels import Trust, may_claim
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import RunRow, SessionRow
@@ -47,18 +48,22 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults)
         waiting = [call for call in log.open_calls() if call.run == str(run.id)]
         matched = match_calls(spec.results, waiting)
         plan = plan_from(log, plan_row_of(session))
-        derivation = Derivation(counter_of(session.provider, session.model))
+        derivation = Derivation(
+            counter_of(session.provider, session.model),
+            inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+        )
+        names = {call: meant_by(log, plan, call) for _, call in matched}
         drafts = [
             content_draft(
                 log,
                 type=EventType.TOOL_RESULT,
                 format=result.content.format,
                 raw=result.content.raw,
-                trust=_trust(plan, call, result),
+                trust=_trust(plan, names[call], call, result),
                 sequence=EventSeq(head.sequence + 1 + place),
                 derivation=derivation,
                 run=str(run.id),
-                source=f"tool:{plan.ledger_name(call.name)}",
+                source=f"tool:{names[call]}",
                 payload=_payload(result),
                 answers=call,
                 is_error=result.is_error,
@@ -100,8 +105,18 @@ def match_calls(
     return matched
 
 
-def _trust(plan: Plan, call: OpenCall, result: ToolResult) -> Trust:
-    tool = plan.tool(plan.ledger_name(call.name))
+def meant_by(log: SessionLog, plan: Plan, call: OpenCall) -> str:
+    """The tool whose result a call waits for: behind `tool.call`, the deferred one."""
+    name = plan.ledger_name(call.name)
+    if name != ControlTool.TOOL_CALL:
+        return name
+    (response,) = log.events(after=EventSeq(call.sequence - 1), limit=1)
+    meant: str = response.payload.get("unwrapped", {}).get(str(call.ordinal), name)
+    return meant
+
+
+def _trust(plan: Plan, name: str, call: OpenCall, result: ToolResult) -> Trust:
+    tool = plan.tool(name)
     ceiling = tool.result_trust if tool is not None else Trust.EXTERNAL_UNTRUSTED
     if result.trust is None:
         return Trust.EXTERNAL_UNTRUSTED

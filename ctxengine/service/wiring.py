@@ -49,6 +49,8 @@ def plan_from(log: PostgresLog, row: PlanRow) -> Plan:
         LookupError: its texts were erased.
     """
     text = log.body(str(row.body_id))
+    if text is None and row.redacted_body_id is not None:
+        text = log.body(str(row.redacted_body_id))
     if text is None:
         msg = f"The plan of epoch {row.epoch} was erased."
         raise LookupError(msg)

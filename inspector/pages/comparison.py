@@ -18,6 +18,7 @@ from inspector.jsonview import JsonPart, parts_of
 from inspector.reasons import row_of
 from inspector.ruler import row_segments, track
 
+_TRACK_PX = 760
 GONE = 410
 """Status of a body whose content is no longer kept."""
 _KEEPING = frozenset({"same", "appended"})
@@ -57,11 +58,12 @@ def compare_requests(viewer: Viewer, before: RequestDetail, after: RequestDetail
         cause=verdict.cause,
         detail=verdict.detail,
         gone=gone,
-        appended_only=_appended_only(parts) if parts else verdict.cause in _KEEPING,
+        appended_only=verdict.cause in _KEEPING,
+        moved=not _appended_only(parts),
         rows=rows,
         parts=parts,
-        before_track=track(row_segments(before.manifest), scale),
-        after_track=track(row_segments(after.manifest), scale),
+        before_track=track(row_segments(before.manifest), scale, _TRACK_PX),
+        after_track=track(row_segments(after.manifest), scale, _TRACK_PX),
         change_x=f"{100 * min(verdict.same_prefix_tokens, scale) / scale:.2f}%",
         identical_session=verdict.same_session,
         equal_rows=len(ROWS) - sum(1 for row in rows if row.changed),

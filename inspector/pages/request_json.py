@@ -21,7 +21,7 @@ from inspector.visible import hidden_count
 WINDOW = 150
 _INLINE_BYTES = 4_000
 """A part up to this size stands in the page; a larger one is loaded when it is opened."""
-_UNFOLDED_BYTES = 300
+_UNFOLDED_BYTES = 120
 """A part up to this size is unfolded at first."""
 _INLINE_BUDGET_BYTES = 60_000
 """All parts of a page together, so that a page never grows with its session."""

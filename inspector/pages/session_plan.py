@@ -9,6 +9,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from ctxengine.engine.budget.classes import PREFIX_CLASSES
 from ctxengine.engine.layout import Row
 from ctxengine.ledger.queries.plans import PlanDetail, PlannedTool, epochs, plan_detail
 from inspector.access import Viewer, member
@@ -16,9 +17,10 @@ from inspector.contexts import PlanPage
 from inspector.figures import number
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
-from inspector.reasons import row_of
+from inspector.reasons import class_title, row_of
 from inspector.render import Twin, show
 
+_PREFIX = frozenset(name.value for name in PREFIX_CLASSES)
 GROUPS = (
     ("defined", "in the tool definitions of every request"),
     ("deferred", "named in the index and reached through tool.call"),
@@ -45,7 +47,7 @@ def session_plan(
         plan=plan,
         texts=_texts(plan) if plan else (),
         groups=_groups(plan.tools) if plan else (),
-        policy=tuple(_flat(plan.policy)) if plan else (),
+        policy=tuple(_policy(plan.policy)) if plan else (),
     )
     return show(request, "session_plan.html", page, twin)
 
@@ -63,14 +65,24 @@ def _groups(
     )
 
 
-def _flat(policy: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _policy(policy: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Figures of the policy, then the caps of body classes; those of the prefix stand in their own table."""
     for name, value in policy.items():
-        label = f"{prefix}{name}".replace("_", " ")
-        if isinstance(value, dict):
-            yield from _flat(value, f"{label}: ")
-        elif isinstance(value, int) and not isinstance(value, bool):
-            yield label, number(value)
-        elif isinstance(value, list):
-            yield label, ", ".join(str(entry) for entry in value)
-        else:
-            yield label, "none" if value is None else str(value)
+        if name != "caps":
+            yield name.replace("_", " "), _figure(value)
+    for name, cap in policy.get("caps", {}).items():
+        limits = [
+            f"{number(cap[unit])} {unit}"
+            for unit in ("tokens", "items")
+            if cap.get(unit) is not None
+        ]
+        if limits and name not in _PREFIX:
+            yield f"cap of {class_title(name).lower()}", ", ".join(limits)
+
+
+def _figure(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, int) else str(value)

@@ -1,7 +1,8 @@
 // Keys of the console. Each does what a link or button on the page does; none works while a field has the focus.
 "use strict";
 (() => {
-  let leader = 0;
+  const never = -Infinity;
+  let leader = never;
   const one = (selector) => document.querySelector(selector);
   const say = (text) => {
     const place = document.getElementById("said");
@@ -58,7 +59,7 @@
     }
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     if (event.timeStamp - leader < 1200) {
-      leader = 0;
+      leader = never;
       if (follow(one(`[data-go="${CSS.escape(event.key)}"]`))) event.preventDefault();
       return;
     }

@@ -88,7 +88,9 @@ def result_texts(api: WireApi, body: Any) -> list[tuple[str, str]]:
         ]
     if api is WireApi.OPENAI_CHAT:
         return [
-            (m["tool_call_id"], _plain(m["content"])) for m in body["messages"] if m["role"] == "tool"
+            (m["tool_call_id"], _plain(m["content"]))
+            for m in body["messages"]
+            if m["role"] == "tool"
         ]
     return [
         (item["call_id"], _plain(item["output"]))
@@ -106,7 +108,9 @@ def argument_texts(api: WireApi, body: Any) -> list[Any]:
         calls = [c for m in body["messages"] for c in m.get("tool_calls", ())]
         return [json.loads(call["function"]["arguments"]) for call in calls]
     return [
-        json.loads(item["arguments"]) for item in body["input"] if item.get("type") == "function_call"
+        json.loads(item["arguments"])
+        for item in body["input"]
+        if item.get("type") == "function_call"
     ]
 
 

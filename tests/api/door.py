@@ -9,6 +9,7 @@ from typing import Any
 
 from django.test import Client
 from django.utils import timezone
+from drf_spectacular.generators import SchemaGenerator
 
 from ctxengine.ledger.models import Tenant
 from ctxengine.service.issue_key import issue_key
@@ -66,7 +67,7 @@ class Door:
         raw: bytes | None = None,
         content_type: str = "application/json",
         once: str | None = None,
-        **extra: str,
+        **extra: Any,
     ) -> Answer:
         """Send one call; `body` is written as JSON, `raw` goes as it is, `once` is the Idempotency-Key."""
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
@@ -82,7 +83,9 @@ class Door:
         return self.send("GET", path)
 
     def post(self, path: str, body: Any = None, **options: Any) -> Answer:
-        return self.send("POST", path, {} if body is None and "raw" not in options else body, **options)
+        return self.send(
+            "POST", path, {} if body is None and "raw" not in options else body, **options
+        )
 
     # --- the loop ---
 
@@ -90,7 +93,11 @@ class Door:
         """Open a session; the agent's name is fresh, so that no two tests share a pinned version."""
         body = {
             "model": MODEL,
-            "agent": {"name": f"agent-{uuid.uuid4().hex[:12]}", "version": "1", "instructions": "Help."},
+            "agent": {
+                "name": f"agent-{uuid.uuid4().hex[:12]}",
+                "version": "1",
+                "instructions": "Help.",
+            },
             "tools": [WEATHER],
             **fields,
         }
@@ -104,7 +111,9 @@ class Door:
 
     def says(self, run: str, *content: Any, stop: str = "end_turn", **fields: Any) -> Any:
         """Report an answer made of content blocks; a string is a text block."""
-        blocks = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+        blocks = [
+            {"type": "text", "text": part} if isinstance(part, str) else part for part in content
+        ]
         response = {"content": blocks, "stop_reason": stop}
         return self.post(f"runs/{run}/responses", {"response": response, **fields}).ok()
 
@@ -132,6 +141,14 @@ class Door:
     def replays(self, request: str) -> bool:
         """Whether a request rebuilds to its hash."""
         return bool(self.get(f"requests/{request}/replay").ok()["identical"])
+
+
+def api_document() -> dict[str, Any]:
+    """The API's OpenAPI document."""
+    document: dict[str, Any] = SchemaGenerator().get_schema(  # type: ignore[no-untyped-call]
+        request=None, public=True
+    )
+    return document
 
 
 def new_tenant(name: str) -> uuid.UUID:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -12,32 +12,42 @@ from django.utils import timezone
 from ctxengine.ledger.models import ApiKey
 from tests.api.door import Door, key_for
 
+NOBODY = UUID("5f7a3c1e-0000-4000-8000-000000000000")
 READS = [
     "sessions",
-    f"sessions/{uuid4()}",
-    f"sessions/{uuid4()}/events",
-    f"requests/{uuid4()}/replay",
+    f"sessions/{NOBODY}",
+    f"sessions/{NOBODY}/events",
+    f"requests/{NOBODY}/replay",
 ]
 LOOP = [
     "sessions",
-    f"sessions/{uuid4()}/runs",
-    f"sessions/{uuid4()}/end",
-    f"runs/{uuid4()}/assemble",
-    f"runs/{uuid4()}/responses",
-    f"runs/{uuid4()}/tool-results",
-    f"runs/{uuid4()}/input",
-    f"runs/{uuid4()}/end",
+    f"sessions/{NOBODY}/runs",
+    f"sessions/{NOBODY}/end",
+    f"runs/{NOBODY}/assemble",
+    f"runs/{NOBODY}/responses",
+    f"runs/{NOBODY}/tool-results",
+    f"runs/{NOBODY}/input",
+    f"runs/{NOBODY}/end",
 ]
-OPERATIONS = [f"sessions/{uuid4()}/epochs", "imports"]
+OPERATIONS = [f"sessions/{NOBODY}/epochs", "imports"]
 
 
 @pytest.mark.parametrize(
     "header",
-    ["", "Bearer", "Bearer ", "Basic abc", "Bearer nonsense", "Bearer \u00e9", "Bearer a\x7fb", "Bearer " + "x" * 600],
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic abc",
+        "Bearer nonsense",
+        "Bearer \u00e9",
+        "Bearer a\x7fb",
+        "Bearer " + "x" * 600,
+    ],
 )
 def test_without_a_valid_key_every_address_is_a_401(db: None, header: str) -> None:
     client = Client(raise_request_exception=False)
-    for path in ("sessions", f"requests/{uuid4()}"):
+    for path in ("sessions", f"requests/{NOBODY}"):
         headers = {"authorization": header} if header else {}
         response = client.get(f"/api/v1/{path}", headers=headers)
         assert response.status_code == 401

@@ -81,6 +81,7 @@ CALLS = [
     {"type": "tool_use", "id": "w1", "name": "weather", "input": {"city": "Oslo", "n": 1.0}},
     {"type": "tool_use", "id": "w 2", "name": "nothing_like_it", "input": {}},
 ]
+RECALL = [{"type": "tool_use", "id": "r1", "name": "recall", "input": {"id": "3.0"}}]
 BROKEN = [{"type": "tool_call", "id": "b1", "name": "weather", "arguments": '{"city": "Os'}]
 
 
@@ -89,12 +90,14 @@ BROKEN = [{"type": "tool_call", "id": "b1", "name": "weather", "arguments": '{"c
     [
         {"response": {"content": CALLS, "stop_reason": "tool_use"}, "usage": {"input_tokens": 5}},
         {"response": {"content": CALLS, "stop_reason": "tool_use"}, "assemble": True},
+        {"response": {"content": RECALL, "stop_reason": "tool_use"}},
+        {"response": {"content": RECALL, "stop_reason": "tool_use"}, "assemble": True},
         {"response": {"content": BROKEN, "stop_reason": "max_tokens"}, "assemble": True},
         {"response": {"content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}},
         {"error": {"status": 529, "body": "overloaded"}},
         {"error": {"status": 529, "body": {"type": "error"}}, "assemble": True},
     ],
-    ids=["calls", "calls+", "broken+", "final", "error", "error+"],
+    ids=["calls", "calls+", "recall", "recall+", "broken+", "final", "error", "error+"],
 )
 def test_reporting_a_response_twice_takes_it_once(door: Door, body: dict[str, Any]) -> None:
     session, run = answer_to_make(door)
@@ -110,7 +113,8 @@ def test_reporting_results_twice_takes_them_once(door: Door, assemble: bool) -> 
     one = {"results": [{"call_id": "w2", "content": "2"}], "assemble": assemble}
     two = {"results": [{"call_id": "w1", "content": "1"}], "assemble": assemble}
     first, second = (
-        door.post(f"runs/{run}/tool-results", body, once=key) for key, body in (("1", one), ("2", two))
+        door.post(f"runs/{run}/tool-results", body, once=key)
+        for key, body in (("1", one), ("2", two))
     )
     check_same(second, door.post(f"runs/{run}/tool-results", two, once="2"))
     check_same(first, door.post(f"runs/{run}/tool-results", one, once="1"))
@@ -260,7 +264,12 @@ def test_expired_rows_are_swept_in_passing(door: Door, tenant: UUID) -> None:
     old = timezone.now() - idempotency.KEPT - timedelta(hours=1)
     Idempotency.objects.bulk_create(
         Idempotency(
-            tenant_id=tenant, key=f"old-{n}", operation="x", body_sha256="y", status=200, created_at=old
+            tenant_id=tenant,
+            key=f"old-{n}",
+            operation="x",
+            body_sha256="y",
+            status=200,
+            created_at=old,
         )
         for n in range(50)
     )
@@ -272,9 +281,14 @@ def test_expired_rows_are_swept_in_passing(door: Door, tenant: UUID) -> None:
 
 def test_a_row_holds_ids_and_no_content(door: Door, tenant: UUID) -> None:
     session = door.open()
-    run = door.post(f"sessions/{session}/runs", {"message": "very private words"}, once="1").ok()["id"]
+    run = door.post(f"sessions/{session}/runs", {"message": "very private words"}, once="1").ok()[
+        "id"
+    ]
     door.assemble(run)
-    response = {"content": [{"type": "text", "text": "private answer"}, *CALLS], "stop_reason": "tool_use"}
+    response = {
+        "content": [{"type": "text", "text": "private answer"}, *CALLS],
+        "stop_reason": "tool_use",
+    }
     door.post(f"runs/{run}/responses", {"response": response}, once="2").ok()
     result = [{"call_id": "w1", "content": "private result"}]
     door.post(f"runs/{run}/tool-results", {"results": result, "assemble": True}, once="3").ok()

@@ -33,7 +33,9 @@ FILE = json.dumps(CHAT).encode()
 def upload(door: Door, *files: tuple[str, str, bytes], query: str = "", **fields: str) -> Answer:
     data: dict[str, Any] = {name: SimpleUploadedFile(file, body) for name, file, body in files}
     response = Client().post(
-        f"/api/v1/imports{query}", {**data, **fields}, headers={"authorization": f"Bearer {door.key}"}
+        f"/api/v1/imports{query}",
+        {**data, **fields},
+        headers={"authorization": f"Bearer {door.key}"},
     )
     return Answer(response.status_code, response.content, dict(response.headers))
 
@@ -108,7 +110,15 @@ def test_a_broken_multipart_body_is_no_failure_of_the_server(door: Door) -> None
 
 @pytest.mark.parametrize(
     "raw",
-    [b"{}", b"[]", b"plain words", b"\x00\x01\xff", b"[" * 5000, b"\x1f\x8b\x08nothing", b'{"a":1}\n{"b":2}\n'],
+    [
+        b"{}",
+        b"[]",
+        b"plain words",
+        b"\x00\x01\xff",
+        b"[" * 5000,
+        b"\x1f\x8b\x08nothing",
+        b'{"a":1}\n{"b":2}\n',
+    ],
 )
 def test_what_is_no_transcript_is_refused_with_the_reason(door: Door, raw: bytes) -> None:
     answer = door.send("POST", "imports?name=x", raw=raw)

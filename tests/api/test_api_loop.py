@@ -63,6 +63,17 @@ def test_a_step_is_two_calls_when_the_next_request_is_asked_for_with_the_answer(
     assert door.replays(told["assembled"]["request_id"])
 
 
+def test_a_control_call_is_answered_on_the_spot(door: Door) -> None:
+    run = door.run(door.open(), "A message worth reading again")
+    door.assemble(run)
+    answer = door.calls(run, ("r1", "recall", {"id": "3.0"}), assemble=True)
+    assert answer["next"] == "redo"
+    assert answer["calls"][0]["action"] == "answered"
+    assert "worth reading again" in answer["calls"][0]["result"]
+    assert "arguments" not in answer["calls"][0]
+    assert "r1" in json.dumps(as_messages(answer["assembled"]["request"]))
+
+
 def test_several_results_may_come_one_by_one(door: Door) -> None:
     run = door.run(door.open())
     door.assemble(run)
@@ -99,11 +110,13 @@ def test_a_delta_applied_to_its_base_is_the_request(door: Door) -> None:
     middle = door.assemble(run)
     door.calls(run, ("w2", "weather", {}))
     door.results(run, ("w2", "y"))
+    unknown = door.assemble(run, base_request_id=str(uuid4()))
+    whole = json.loads(door.get(f"requests/{unknown['request_id']}/body").raw)
+    assert unknown["request"] == whole
     for known in (base, middle):
         answer = door.assemble(run, base_request_id=known["request_id"])
         assert "request" not in answer
         delta = answer["delta"]
-        whole = json.loads(door.get(f"requests/{answer['request_id']}/body").raw)
         changed = {
             name: value
             for name, value in delta.items()
@@ -112,8 +125,6 @@ def test_a_delta_applied_to_its_base_is_the_request(door: Door) -> None:
         kept = known["request"]["messages"][: delta["keep"]]
         applied = {**known["request"], **changed, "messages": kept + delta["messages"]}
         assert applied == whole
-    unknown = door.assemble(run, base_request_id=str(uuid4()))
-    assert unknown["request"] == whole
 
 
 @pytest.mark.parametrize(
@@ -126,7 +137,9 @@ def test_a_delta_applied_to_its_base_is_the_request(door: Door) -> None:
                 "type": "message",
                 "role": "assistant",
                 "model": "claude",
-                "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}],
+                "content": [
+                    {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}
+                ],
                 "stop_reason": "tool_use",
                 "usage": {"input_tokens": 10, "output_tokens": 5},
             },
@@ -216,7 +229,10 @@ def test_a_reported_error_says_whether_to_assemble_again(door: Door) -> None:
         f"runs/{run}/responses",
         {
             "request_id": request,
-            "error": {"status": 400, "body": {"error": {"type": "invalid_request_error", "message": "x"}}},
+            "error": {
+                "status": 400,
+                "body": {"error": {"type": "invalid_request_error", "message": "x"}},
+            },
         },
     ).ok()
     assert busy["next"] in {"reassemble", "fail"}
@@ -227,12 +243,25 @@ def test_a_reported_error_says_whether_to_assemble_again(door: Door) -> None:
 def test_an_answer_to_a_superseded_request_is_refused(door: Door) -> None:
     run = door.run(door.open())
     old = door.assemble(run)["request_id"]
-    door.post(f"runs/{run}/input", {"message": "And Rome?"}).ok()
     response = {"content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}
+    assert door.post(f"runs/{run}/input", {"message": "And Rome?"}).ok()["next"] == "assemble"
+    new = door.assemble(run)["request_id"]
+    assert new != old
     answer = door.post(f"runs/{run}/responses", {"request_id": old, "response": response})
     assert (answer.status, answer.code) == (409, "stale_request")
-    new = door.assemble(run)["request_id"]
+    assert answer.json["latest"] == new
     assert door.post(f"runs/{run}/responses", {"request_id": new, "response": response}).ok()
+
+
+def test_input_that_came_while_the_model_answered_is_still_to_be_answered(door: Door) -> None:
+    run = door.run(door.open())
+    request = door.assemble(run)["request_id"]
+    door.post(f"runs/{run}/input", {"message": "And Rome?"}).ok()
+    response = {"content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}
+    body = {"request_id": request, "response": response, "assemble": True}
+    answer = door.post(f"runs/{run}/responses", body).ok()
+    assert answer["next"] == "redo"
+    assert "And Rome?" in json.dumps(as_messages(answer["assembled"]["request"]))
 
 
 def test_late_input_stands_in_the_next_request(door: Door) -> None:
@@ -272,7 +301,13 @@ def test_trust_within_the_ceiling_is_kept(door: Door) -> None:
     run = door.run(session)
     door.assemble(run)
     door.calls(run, ("d1", "db", {}))
-    result = {"call_id": "d1", "content": "x", "trust": "MEMORY", "retain": "objective", "operation_id": "op"}
+    result = {
+        "call_id": "d1",
+        "content": "x",
+        "trust": "MEMORY",
+        "retain": "objective",
+        "operation_id": "op",
+    }
     door.post(f"runs/{run}/tool-results", {"results": [result]}).ok()
     newest = door.events(session, "type=tool.result.received")[-1]
     assert newest["trust"] == "MEMORY"
@@ -335,7 +370,7 @@ def test_an_epoch_is_rotated_with_a_reason_and_a_note(door: Door) -> None:
     assert door.get(f"sessions/{session}/plans/1").ok()["epoch"] == 1
     current = door.get(f"sessions/{session}/plan").ok()
     assert current["epoch"] == 2
-    assert [tool["name"] for tool in current["tools"]] == ["weather"]
+    assert "weather" in [tool["name"] for tool in current["tools"]]
     assert door.get(f"sessions/{session}/plans/3").code == "not_found"
     for body, code in (
         ({"reason": "operator"}, "reason_required"),
@@ -413,7 +448,13 @@ def test_every_optional_field_of_a_session_is_taken(door: Door) -> None:
         parent_run=str(uuid4()),
         persona=["Be kind.", "Be brief."],
         snapshot={"trace_id": "t", "watermark": 4, "items": ["Likes tea."]},
-        policy={"policy_cap": 100000, "reserve": 2000, "margin": 0.1, "low_water": 0.5, "caps": {"agent": 3000}},
+        policy={
+            "policy_cap": 100000,
+            "reserve": 2000,
+            "margin": 0.1,
+            "low_water": 0.5,
+            "caps": {"agent": 3000},
+        },
         environment={"os": "linux"},
         tools=[
             {
@@ -436,8 +477,14 @@ def test_every_optional_field_of_a_session_is_taken(door: Door) -> None:
         ],
     )
     facts = door.get(f"sessions/{session}").ok()
-    assert (facts["title"], facts["principal"], facts["occasion"]) == ("Everything", "user-1", "scheduled")
-    run = door.run(session, scopes=["a"], now="2026-03-28T22:59:30Z", timezone="Europe/Oslo", surface="chat")
+    assert (facts["title"], facts["principal"], facts["occasion"]) == (
+        "Everything",
+        "user-1",
+        "scheduled",
+    )
+    run = door.run(
+        session, scopes=["a"], now="2026-03-28T22:59:30Z", timezone="Europe/Oslo", surface="chat"
+    )
     request = door.assemble(
         run,
         recall=[{"text": "r"}],

@@ -16,12 +16,12 @@ from api.problems import Problem
 
 @given(
     st.integers(min_value=0, max_value=2**62),
-    st.datetimes(
-        min_value=datetime(1970, 1, 1), max_value=datetime(8999, 1, 1), timezones=st.just(UTC)  # noqa: DTZ001
-    ),
+    st.integers(min_value=0, max_value=2**37).map(lambda s: datetime.fromtimestamp(s, UTC)),
     st.uuids(),
 )
-def test_a_cursor_gives_back_the_key_it_was_made_from(number: int, at: datetime, ident: UUID) -> None:
+def test_a_cursor_gives_back_the_key_it_was_made_from(
+    number: int, at: datetime, ident: UUID
+) -> None:
     text = cursor_of([number, at.isoformat(), ident])
     assert cursor(int, datetime, UUID).parse("cursor", text) == [number, at, ident]
 
@@ -69,7 +69,16 @@ def test_parameters_are_parsed_and_only_those_sent_are_there() -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=201", "limit=x", "limit=%D9%A3", "bodies=yes", "run=1", "since=2026", "q=" + "a" * 301, "state=shut"],
+    [
+        "limit=201",
+        "limit=x",
+        "limit=%D9%A3",
+        "bodies=yes",
+        "run=1",
+        "since=2026",
+        "q=" + "a" * 301,
+        "state=shut",
+    ],
 )
 def test_a_parameter_that_cannot_be_used_is_named(query: str) -> None:
     known = {

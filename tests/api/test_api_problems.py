@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError
@@ -16,6 +17,9 @@ from ctxengine.engine.errors import BudgetExceeded, PlanOverflow, PrefixDrift
 from ctxengine.service.specs import ServiceError
 from tests.api.door import Door
 
+ROOT = Path(__file__).parents[2]
+NOBODY = UUID("5f7a3c1e-0000-4000-8000-000000000000")
+"""An id that nothing has; constant, so that every worker collects the same tests."""
 DEEP = b'{"title":' + b"[" * 450 + b"]" * 450 + b"}"
 
 
@@ -41,14 +45,22 @@ def test_a_body_that_cannot_be_read_says_what_is_wrong_with_it(
     door: Door, raw: bytes, code: str, status: int
 ) -> None:
     answer = door.send("POST", "sessions", raw=raw)
-    assert (answer.status, answer.code) in {(status, code), (422, "missing_field")} if status == 422 else [
-        (status, code)
-    ]
+    assert (
+        (answer.status, answer.code) in {(status, code), (422, "missing_field")}
+        if status == 422
+        else [(status, code)]
+    )
 
 
 @pytest.mark.parametrize(
     "content_type",
-    ["text/plain", "application/x-www-form-urlencoded", "", "application/json; charset=latin-1", "a/b;c"],
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "",
+        "application/json; charset=latin-1",
+        "a/b;c",
+    ],
 )
 def test_a_body_of_another_type_is_refused(door: Door, content_type: str) -> None:
     answer = door.send("POST", "sessions", raw=b"{}", content_type=content_type)
@@ -56,7 +68,9 @@ def test_a_body_of_another_type_is_refused(door: Door, content_type: str) -> Non
 
 
 def test_a_json_type_with_parameters_is_read(door: Door) -> None:
-    answer = door.send("POST", "sessions", raw=b"{}", content_type="Application/JSON; Charset=UTF-8")
+    answer = door.send(
+        "POST", "sessions", raw=b"{}", content_type="Application/JSON; Charset=UTF-8"
+    )
     assert answer.code == "missing_field"
 
 
@@ -74,7 +88,9 @@ def test_a_body_beyond_the_limit_is_refused_before_it_is_read(door: Door, path: 
 
 
 @pytest.mark.parametrize(("length", "code"), [("abc", "unreadable_body"), ("9" * 30, "too_large")])
-def test_a_wrong_content_length_is_no_failure_of_the_server(door: Door, length: str, code: str) -> None:
+def test_a_wrong_content_length_is_no_failure_of_the_server(
+    door: Door, length: str, code: str
+) -> None:
     assert door.send("POST", "sessions", raw=b"{}", CONTENT_LENGTH=length).code == code
 
 
@@ -107,21 +123,21 @@ def test_unknown_fields_are_named_with_their_path(door: Door) -> None:
         ("GET", "nowhere", 404, "not_found"),
         ("POST", "sessions/not-a-uuid/runs", 404, "not_found"),
         ("GET", "sessions/", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/events", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/requests", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/plan", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/plans/1", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/items/1.0", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/items/999999999999999999.999999999", 404, "not_found"),
-        ("GET", f"sessions/{uuid4()}/items/1", 404, "not_found"),
-        ("GET", f"requests/{uuid4()}", 404, "not_found"),
-        ("GET", f"requests/{uuid4()}/body", 404, "not_found"),
-        ("GET", f"requests/{uuid4()}/replay", 404, "not_found"),
-        ("GET", f"requests/{uuid4()}/diff/{uuid4()}", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/events", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/requests", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/plan", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/plans/1", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/items/1.0", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/items/999999999999999999.999999999", 404, "not_found"),
+        ("GET", f"sessions/{NOBODY}/items/1", 404, "not_found"),
+        ("GET", f"requests/{NOBODY}", 404, "not_found"),
+        ("GET", f"requests/{NOBODY}/body", 404, "not_found"),
+        ("GET", f"requests/{NOBODY}/replay", 404, "not_found"),
+        ("GET", f"requests/{NOBODY}/diff/{NOBODY}", 404, "not_found"),
         ("GET", "imports/" + "0" * 64, 404, "not_found"),
         ("PUT", "sessions", 405, "method_not_allowed"),
-        ("DELETE", f"sessions/{uuid4()}", 405, "method_not_allowed"),
+        ("DELETE", f"sessions/{NOBODY}", 405, "method_not_allowed"),
         ("OPTIONS", "sessions", 405, "method_not_allowed"),
         ("GET", "sessions?colour=red", 400, "unknown_parameter"),
         ("GET", "sessions?limit=0", 400, "invalid_parameter"),
@@ -151,7 +167,7 @@ def test_writes_to_a_run_that_is_not_there(door: Door, path: str) -> None:
         "tool-results": {"results": [{"call_id": "a", "content": "b"}]},
         "input": {"message": "x"},
     }
-    answer = door.post(f"runs/{uuid4()}/{path}", bodies.get(path, {}))
+    answer = door.post(f"runs/{NOBODY}/{path}", bodies.get(path, {}))
     assert (answer.status, answer.code) == (404, "not_found")
 
 
@@ -218,7 +234,7 @@ def test_a_service_refusal_keeps_its_figures() -> None:
 def test_codes_are_unique_and_the_reference_page_lists_them_all() -> None:
     codes = [kind.code for kind in PROBLEMS]
     assert len(set(codes)) == len(codes)
-    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     listed = [line for line in page.splitlines() if line.startswith("| `")]
     for kind in PROBLEMS:
         assert f"| `{kind.code}` | {kind.status} | {kind.title} | {kind.remedy} |" in listed
@@ -228,3 +244,21 @@ def test_a_door_problem_takes_its_status_from_the_table() -> None:
     assert Problem("run_open", "x").kind.status == 409
     with pytest.raises(KeyError):
         Problem("no_such_code", "x")
+
+
+def codes_raised_by_services() -> set[str]:
+    """First arguments of `ServiceError(...)`, and codes in the table of engine refusals."""
+    found = set()
+    for path in (ROOT / "ctxengine" / "service").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id == "ServiceError" and isinstance(node.args[0], ast.Constant):
+                found.add(str(node.args[0].value))
+    return found
+
+
+def test_every_code_that_a_service_raises_is_in_the_table() -> None:
+    known = {kind.code for kind in PROBLEMS}
+    of_key_management = {"invalid_key", "invalid_scope"}
+    assert codes_raised_by_services() - known - of_key_management == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -27,6 +28,14 @@ def all_pages(door: Door, path: str) -> list[Any]:
         cursor = f"&cursor={page['next_cursor']}"
 
 
+def said(door: Door, session: str, message: str) -> str:
+    """A whole run of one step; its id."""
+    run = door.run(session, message)
+    door.assemble(run)
+    door.says(run, "ok")
+    return run
+
+
 def test_sessions_come_page_by_page_newest_first_and_once(door: Door) -> None:
     opened = [door.open(title=f"Session {n}") for n in range(8)]
     assert [line["id"] for line in all_pages(door, "sessions")] == opened[::-1]
@@ -39,27 +48,27 @@ def test_sessions_are_narrowed_by_query(door: Door) -> None:
     for query in ("q=zebra", "q=zebra+crossing", "agent=striped", "state=open", f"q={wanted}"):
         lines = door.get(f"sessions?{query}").ok()["items"]
         assert [line["id"] for line in lines] == [wanted], query
-    assert len(door.get("sessions?engine=suffix&format=live&model=claude-sonnet-4-6").ok()["items"]) == 2
+    assert (
+        len(door.get("sessions?engine=suffix&format=live&model=claude-sonnet-4-6").ok()["items"])
+        == 2
+    )
     assert door.get("sessions?format=any").ok()["items"] == []
     assert door.get("sessions?engine=boundary").ok()["items"] == []
 
 
 def test_events_come_oldest_first_and_link_to_one_another(door: Door) -> None:
     session = door.open()
-    for n in range(3):
-        run = door.run(session, f"Message {n}")
-        door.assemble(run)
-        door.says(run, f"Answer {n}")
+    runs = [said(door, session, f"Message {n}") for n in range(3)]
     events = all_pages(door, f"sessions/{session}/events")
     assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
-    for before, after in zip(events, events[1:], strict=False):
+    for before, after in pairwise(events):
         assert after["prev_hash"] == before["hash"]
     facts = door.get(f"sessions/{session}").ok()
     assert (facts["last_sequence"], facts["last_hash"]) == (len(events), events[-1]["hash"])
     late = all_pages(door, f"sessions/{session}/events?after=5")
     assert late == events[5:]
-    of_run = all_pages(door, f"sessions/{session}/events?run={run}&type=user.message.created")
-    assert [event["run"] for event in of_run] == [run]
+    of_run = all_pages(door, f"sessions/{session}/events?run={runs[2]}&type=user.message.created")
+    assert [event["run"] for event in of_run] == runs[2:]
     assert all("body" not in event for event in events)
 
 
@@ -114,14 +123,12 @@ def test_an_item_is_read_whole(door: Door) -> None:
 
 def test_requests_of_a_session_are_listed_in_their_order(door: Door) -> None:
     session = door.open()
-    made = []
-    for n in range(4):
-        run = door.run(session, f"Message {n}")
-        made.append(door.assemble(run)["request_id"])
-        door.says(run, "ok")
-    assert [line["id"] for line in all_pages(door, f"sessions/{session}/requests")] == made
-    lines = door.get(f"sessions/{session}/requests?run={run}&status=answered").ok()["items"]
-    assert [line["id"] for line in lines] == made[-1:]
+    runs = [said(door, session, f"Message {n}") for n in range(4)]
+    made = all_pages(door, f"sessions/{session}/requests")
+    assert [line["run"] for line in made] == runs
+    assert [line["number"] for line in made] == [1, 2, 3, 4]
+    lines = door.get(f"sessions/{session}/requests?run={runs[3]}&status=answered").ok()["items"]
+    assert lines == made[-1:]
     assert (lines[0]["run_number"], lines[0]["step"], lines[0]["number"]) == (4, 1, 4)
 
 
@@ -139,13 +146,19 @@ def test_a_request_explains_itself(door: Door) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["sessions?limit=200", "sessions/{session}/events?bodies=1&limit=200", "sessions/{session}/requests?limit=200"],
+    [
+        "sessions?limit=200",
+        "sessions/{session}/events?bodies=1&limit=200",
+        "sessions/{session}/requests?limit=200",
+    ],
 )
 def test_a_list_takes_as_many_queries_for_many_rows_as_for_few(door: Door, path: str) -> None:
     session = door.open()
 
     def queries() -> int:
-        with CaptureQueriesContext(connection, ) as captured:
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
             door.get(path.format(session=session)).ok()
         return len(captured)
 
@@ -171,8 +184,15 @@ def test_no_answer_to_a_runtime_carries_a_secret(door: Door) -> None:
     # The next request replays the block, as the provider asks; no other answer shows it.
     request = door.assemble(run)
     assert "SIGNATURE==" in json.dumps(request["request"])
-    seen = json.dumps([taken, door.events(session, "bodies=1"), door.get(f"sessions/{session}").ok()])
+    seen = json.dumps(
+        [taken, door.events(session, "bodies=1"), door.get(f"sessions/{session}").ok()]
+    )
     for path in ("", "/replay", f"/diff/{request['request_id']}"):
         seen += door.get(f"requests/{request['request_id']}{path}").raw.decode()
-    for secret in ("SIGNATURE==", "private thought", base64.b64encode(b"SIGNATURE==").decode()[:-3], door.key):
+    for secret in (
+        "SIGNATURE==",
+        "private thought",
+        base64.b64encode(b"SIGNATURE==").decode()[:-3],
+        door.key,
+    ):
         assert secret not in seen

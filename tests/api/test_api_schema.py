@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,16 @@ import pytest
 import yaml
 from django.core.management import call_command
 from django.test import Client
-from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft4Validator
 
 from api.problems import PROBLEMS
 from api.urls import urlpatterns
-from tests.api.door import Door
+from tests.api.door import Door, api_document
 
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
-    return schema
+    return api_document()
 
 
 def test_the_document_validates_without_a_warning(tmp_path: Path) -> None:
@@ -29,26 +28,36 @@ def test_the_document_validates_without_a_warning(tmp_path: Path) -> None:
     assert yaml.safe_load(target.read_text(encoding="utf-8"))["paths"]
 
 
+def test_the_document_is_the_same_however_often_it_is_made() -> None:
+    made = [Client().get("/api/schema/").content for _ in range(3)]
+    assert made[0] == made[1] == made[2]
+    document = yaml.safe_load(made[0])
+    references = set(re.findall(rb"#/components/schemas/(\w+)", made[0]))
+    assert {name.decode() for name in references} <= set(document["components"]["schemas"])
+
+
 def test_every_address_and_method_is_described(document: dict[str, Any]) -> None:
     described = {
-        (path, method) for path, item in document["paths"].items() for method in item if method in {"get", "post"}
+        (path, method)
+        for path, item in document["paths"].items()
+        for method in item
+        if method in {"get", "post"}
     }
-    served = set()
+    declared = 0
     for pattern in urlpatterns:
         view = getattr(getattr(pattern, "callback", None), "cls", None)
-        for method in ("get", "post"):
-            if hasattr(view, "operations") and hasattr(view, method):
-                served.add(method)
-                assert method.upper() in view.operations, view
-    assert served == {"get", "post"}
-    assert len(described) == sum(
-        len(pattern.callback.cls.operations)
-        for pattern in urlpatterns
-        if hasattr(getattr(getattr(pattern, "callback", None), "cls", None), "operations")
-    )
+        operations = getattr(view, "operations", None)
+        if operations is not None:
+            declared += len(operations)
+            assert {name for name in ("GET", "POST") if hasattr(view, name.lower())} == set(
+                operations
+            )
+    assert len(described) == declared > 20
 
 
-def test_every_operation_names_its_key_its_refusals_and_its_idempotency(document: dict[str, Any]) -> None:
+def test_every_operation_names_its_key_its_refusals_and_its_idempotency(
+    document: dict[str, Any],
+) -> None:
     ids = []
     for item in document["paths"].values():
         for method, operation in item.items():
@@ -64,7 +73,9 @@ def test_every_operation_names_its_key_its_refusals_and_its_idempotency(document
 
 
 def test_bodies_are_closed_except_where_foreign_content_stands(document: dict[str, Any]) -> None:
-    body = document["paths"]["/api/v1/sessions"]["post"]["requestBody"]["content"]["application/json"]
+    body = document["paths"]["/api/v1/sessions"]["post"]["requestBody"]["content"][
+        "application/json"
+    ]
     session = body["schema"]
     assert session["additionalProperties"] is False
     assert session["required"] == ["model", "agent"]
@@ -83,7 +94,9 @@ def resolved(schema: Any, document: dict[str, Any]) -> Any:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return resolved(document["components"]["schemas"][name], document)
-    plain = {name: resolved(member, document) for name, member in schema.items() if name != "nullable"}
+    plain = {
+        name: resolved(member, document) for name, member in schema.items() if name != "nullable"
+    }
     return {"anyOf": [plain, {"type": "null"}]} if schema.get("nullable") is True else plain
 
 
@@ -109,12 +122,17 @@ def test_answers_are_as_described(door: Door, document: dict[str, Any]) -> None:
     run = started.json["id"]
     built = door.post(f"runs/{run}/assemble")
     check(document, "runs/{run}/assemble", "post", built)
-    content = [{"type": "tool_use", "id": "a", "name": n, "input": {}} for n in ("weather", "none")]
-    taken = door.post(f"runs/{run}/responses", {"response": {"content": content, "stop_reason": "tool_use"}})
+    content: list[Any] = [
+        {"type": "tool_use", "id": "a", "name": n, "input": {}} for n in ("weather", "none")
+    ]
+    taken = door.post(
+        f"runs/{run}/responses", {"response": {"content": content, "stop_reason": "tool_use"}}
+    )
     check(document, "runs/{run}/responses", "post", taken)
     call = taken.json["calls"][0]["id"]
     told = door.post(
-        f"runs/{run}/tool-results", {"results": [{"call_id": call, "content": "x"}], "assemble": True}
+        f"runs/{run}/tool-results",
+        {"results": [{"call_id": call, "content": "x"}], "assemble": True},
     )
     check(document, "runs/{run}/tool-results", "post", told)
     check(document, "runs/{run}/input", "post", door.post(f"runs/{run}/input", {"message": "y"}))
@@ -140,7 +158,12 @@ def test_answers_are_as_described(door: Door, document: dict[str, Any]) -> None:
     }.items():
         check(document, path, "get", door.get(real))
     check(document, "sessions/{session}/end", "post", door.post(f"sessions/{session}/end"))
-    check(document, "sessions/{session}/runs", "post", door.post(f"sessions/{session}/runs", {"message": "x"}))
+    check(
+        document,
+        "sessions/{session}/runs",
+        "post",
+        door.post(f"sessions/{session}/runs", {"message": "x"}),
+    )
     check(document, "sessions", "post", door.post("sessions", {"colour": 1}))
 
 

@@ -28,7 +28,9 @@ json_values = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8")),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -52,7 +54,13 @@ def faults_of(shape: Any, text: str) -> list[tuple[str, str]]:
         (Identifier(), ['"x"', '"{00000000-0000-0000-0000-000000000000}"', "1"]),
         (
             Moment(),
-            ['"2026-11-29"', '"2026-11-29T10:00:00"', '"0001-01-01T00:00:00+14:00"', "1764400000", '"x"'],
+            [
+                '"2026-11-29"',
+                '"2026-11-29T10:00:00"',
+                '"0001-01-01T00:00:00+14:00"',
+                "1764400000",
+                '"x"',
+            ],
         ),
         (Message(), ["1", "{}", "true"]),
         (RawObject(), ["[]", '"x"', "1"]),
@@ -60,7 +68,9 @@ def faults_of(shape: Any, text: str) -> list[tuple[str, str]]:
         (MapOf(Whole()), ["[]", '{"a":"1"}', '{"a":1,"a":2}', r'{"\u0000":1}', r'{"\ud800":1}']),
     ],
 )
-def test_a_value_of_another_kind_or_beyond_its_bounds_is_refused(shape: Any, wrong: list[str]) -> None:
+def test_a_value_of_another_kind_or_beyond_its_bounds_is_refused(
+    shape: Any, wrong: list[str]
+) -> None:
     for text in wrong:
         assert faults_of(shape, text), text
 
@@ -68,16 +78,23 @@ def test_a_value_of_another_kind_or_beyond_its_bounds_is_refused(shape: Any, wro
 def test_values_that_fit_come_through() -> None:
     assert Whole().read(parse("9007199254740991"), "") == 2**53 - 1
     assert Number().read(parse("-1.5e-3"), "") == -0.0015
-    assert Moment().read(parse('"2026-03-29T01:00:30Z"'), "").isoformat() == "2026-03-29T01:00:30+00:00"
+    assert (
+        Moment().read(parse('"2026-03-29T01:00:30Z"'), "").isoformat()
+        == "2026-03-29T01:00:30+00:00"
+    )
     assert AnyText().read(parse(r'"a\u0000\ud83d"'), "") == "a\0\ud83d"
 
 
 def test_every_fault_of_a_body_is_reported_at_once_with_its_path() -> None:
     shape = Record(
         Member("name", Text(), required=True),
-        Member("lines", ListOf(Record(Member("text", Text(), required=True), Member("n", Whole())))),
+        Member(
+            "lines", ListOf(Record(Member("text", Text(), required=True), Member("n", Whole())))
+        ),
     )
-    text = '{"lines":[{"text":"a","n":"1"},{"n":2,"colour":"red"},{"text":"b","text":"c"}],"extra":1}'
+    text = (
+        '{"lines":[{"text":"a","n":"1"},{"n":2,"colour":"red"},{"text":"b","text":"c"}],"extra":1}'
+    )
     assert sorted(faults_of(shape, text)) == [
         ("duplicate_field", "lines[2].text"),
         ("invalid_field", "lines[0].n"),

@@ -16,8 +16,8 @@ from tests.api.case_files import (
     call_ids,
     case,
     checked,
-    every_text,
     events_of,
+    every_text,
     result_texts,
     tool_calls,
 )
@@ -37,8 +37,9 @@ def test_dev_03_parallel_results_come_back_together_and_in_call_order(
     door.assemble(run)
     (step,) = events_of(given, "assistant_step")
     door.says(run, *tool_calls(*step["calls"]), stop="tool_use")
-    for result in events_of(given, "tool_result"):
-        told = door.results(run, (result["call_id"], result["text"]), assemble=True)
+    late, last = events_of(given, "tool_result")
+    assert "assembled" not in door.results(run, (late["call_id"], late["text"]), assemble=True)
+    told = door.results(run, (last["call_id"], last["text"]), assemble=True)
     body = checked(door, api, told["assembled"]["request_id"])
     assert call_ids(api, body) == ["w1", "w2"]
     answers = result_texts(api, body)
@@ -79,7 +80,9 @@ def test_dev_04_an_id_used_twice_is_two_calls_in_an_import(door: Door, cases_fol
     session = imported(door, given, "dev-04.json")
     items = items_of(door, session)
     calls = [item for item in items if item["kind"] == "tool_call"]
-    results = {item["wire_call_id"]: item["text"] for item in items if item["kind"] == "tool_result"}
+    results = {
+        item["wire_call_id"]: item["text"] for item in items if item["kind"] == "tool_result"
+    }
     assert [call["call_id"] for call in calls] == ["look:0", "look:0"]
     assert [(json.loads(c["arguments"])["dir"], results[c["wire_call_id"]]) for c in calls] == [
         ("/srv", "shop wiki"),
@@ -116,7 +119,9 @@ def test_dev_04_an_id_used_twice_is_two_calls_in_a_live_session(
 
 
 @apis
-def test_dev_05_an_empty_result_keeps_its_pair(door: Door, cases_folder: Path, api: WireApi) -> None:
+def test_dev_05_an_empty_result_keeps_its_pair(
+    door: Door, cases_folder: Path, api: WireApi
+) -> None:
     given = case(cases_folder, "dev-05")
     user, assistant, tool, last = given["messages"]
     session = door.open(model=MODELS[api], tools=[{"name": "sh"}])

@@ -44,7 +44,9 @@ def with_results(door: Door, api: WireApi, texts: list[str], **fields: Any) -> t
 
 
 @apis
-def test_dev_08_a_nul_comes_back_as_it_came_in(door: Door, cases_folder: Path, api: WireApi) -> None:
+def test_dev_08_a_nul_comes_back_as_it_came_in(
+    door: Door, cases_folder: Path, api: WireApi
+) -> None:
     given = case(cases_folder, "dev-08")
     (step,), (result,) = events_of(given, "assistant_step"), events_of(given, "tool_result")
     calls = [{**step["calls"][0], "args": {**step["calls"][0]["args"], "key\u0000": [1, "\u0000"]}}]
@@ -84,7 +86,9 @@ def test_dev_08_a_nul_comes_back_as_it_came_in(door: Door, cases_folder: Path, a
 
 
 @apis
-def test_dev_09_a_lone_half_is_kept_and_never_sent(door: Door, cases_folder: Path, api: WireApi) -> None:
+def test_dev_09_a_lone_half_is_kept_and_never_sent(
+    door: Door, cases_folder: Path, api: WireApi
+) -> None:
     given = case(cases_folder, "dev-09")
     texts = [event["text"] for event in events_of(given, "tool_result")]
     session, assembled = with_results(door, api, texts)
@@ -103,7 +107,11 @@ def test_dev_09_halves_in_every_place_of_a_session_are_survived(door: Door) -> N
     session = door.open()
     run = door.run(session, f"user {half}")
     door.assemble(run, recall=[{"text": f"recall {half}"}], corrections=[{"text": f"c {half}"}])
-    door.says(run, f"text {half}", {"type": "tool_use", "id": "w1", "name": "weather", "input": {half: half}})
+    door.says(
+        run,
+        f"text {half}",
+        {"type": "tool_use", "id": "w1", "name": "weather", "input": {half: half}},
+    )
     door.results(run, ("w1", [{"type": "text", "text": f"block {half}"}]))
     door.post(f"runs/{run}/input", {"message": [{"type": "text", "text": half}]}).ok()
     body = checked(door, WireApi.ANTHROPIC, door.assemble(run)["request_id"])
@@ -117,7 +125,9 @@ def marker_of(text: str) -> str:
 
 
 @apis
-def test_dev_17_no_payload_closes_its_envelope(door: Door, cases_folder: Path, api: WireApi) -> None:
+def test_dev_17_no_payload_closes_its_envelope(
+    door: Door, cases_folder: Path, api: WireApi
+) -> None:
     given = case(cases_folder, "dev-17")
     payloads = given["payloads"]
     session, assembled = with_results(door, api, payloads)
@@ -144,12 +154,16 @@ def test_dev_17_no_payload_closes_its_envelope(door: Door, cases_folder: Path, a
     assert marker_of(later) not in nonces
 
 
-def test_dev_17_the_same_content_elsewhere_has_another_nonce(door: Door, cases_folder: Path) -> None:
+def test_dev_17_the_same_content_elsewhere_has_another_nonce(
+    door: Door, cases_folder: Path
+) -> None:
     payload = case(cases_folder, "dev-17")["payloads"][0]
     nonces = set()
     for _ in range(2):
         _, assembled = with_results(door, WireApi.ANTHROPIC, [payload, payload])
-        nonces |= {marker_of(text) for _, text in result_texts(WireApi.ANTHROPIC, assembled["request"])}
+        nonces |= {
+            marker_of(text) for _, text in result_texts(WireApi.ANTHROPIC, assembled["request"])
+        }
     assert len(nonces) == 4
 
 
@@ -172,7 +186,9 @@ def test_dev_18_broken_arguments_are_answered_and_never_sent_again(
     assert taken["calls"][1]["arguments"] == {}
     assert all(taken["calls"][n]["result"] for n in (0, 2))
     assert taken["next"] == "tools"
-    refused = door.post(f"runs/{run}/tool-results", {"results": [{"call_id": "b1", "content": "x"}]})
+    refused = door.post(
+        f"runs/{run}/tool-results", {"results": [{"call_id": "b1", "content": "x"}]}
+    )
     assert refused.code == "unknown_call"
     told = door.results(run, ("b2", "12:00"), assemble=True)
     body = checked(door, api, told["assembled"]["request_id"])

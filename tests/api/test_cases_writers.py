@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -53,24 +54,24 @@ def test_dev_19_a_second_run_is_told_that_the_session_is_busy(
     checked(door, api, later)
 
 
-def at_once(*work: Any) -> list[Answer]:
-    """Run calls at the same time, each on a connection of its own."""
-    answers: list[Answer] = []
+def at_once(*work: Callable[[], Answer]) -> list[Answer]:
+    """Run calls at the same time, each on a connection of its own; answers in the order of the calls."""
+    answers: dict[int, Answer] = {}
     barrier = threading.Barrier(len(work))
 
-    def go(call: Any) -> None:
+    def go(place: int, call: Callable[[], Answer]) -> None:
         try:
             barrier.wait()
-            answers.append(call())
+            answers[place] = call()
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=go, args=(call,)) for call in work]
+    threads = [threading.Thread(target=go, args=pair) for pair in enumerate(work)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return answers
+    return [answers[place] for place in range(len(work))]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -89,8 +90,8 @@ def test_dev_19_writers_at_the_same_time_share_no_sequence_and_lose_nothing() ->
     waiting = set(range(4))
     for _ in range(4):
         order = sorted(waiting)
-        answers = at_once(*((lambda n=n: (n, report(n))) for n in order))
-        for n, answer in answers:  # type: ignore[misc]
+        answers = at_once(*(partial(report, n) for n in order))
+        for n, answer in zip(order, answers, strict=True):
             assert answer.status == 200 or answer.code == "stale_head"
             if answer.status == 200:
                 waiting.discard(n)
@@ -107,9 +108,8 @@ def test_dev_19_writers_at_the_same_time_share_no_sequence_and_lose_nothing() ->
 def test_dev_19_of_two_runs_started_at_the_same_time_one_is_refused() -> None:
     key = key_for(new_tenant("busy"))
     session = Door(key).open()
-    answers = at_once(
-        *(lambda n=n: Door(key).post(f"sessions/{session}/runs", {"message": str(n)}) for n in range(4))
-    )
+    path = f"sessions/{session}/runs"
+    answers = at_once(*(partial(Door(key).post, path, {"message": str(n)}) for n in range(4)))
     assert sorted(answer.status for answer in answers) == [201, 409, 409, 409]
     assert {answer.code for answer in answers if answer.status == 409} <= {"run_open", "stale_head"}
     assert len(Door(key).events(session, "type=user.message.created")) == 1
@@ -121,7 +121,7 @@ def test_dev_19_two_assemblies_at_the_same_time_are_one_request() -> None:
     door = Door(key)
     session = door.open()
     run = door.run(session)
-    answers = at_once(*(lambda: Door(key).post(f"runs/{run}/assemble") for _ in range(4)))
+    answers = at_once(*(partial(Door(key).post, f"runs/{run}/assemble") for _ in range(4)))
     good = [answer for answer in answers if answer.status == 200]
     assert good
     assert all(answer.status == 200 or answer.code == "stale_head" for answer in answers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -46,6 +46,18 @@ class BudgetPolicy(BaseModel):
     """Share of the body that tool results may hold when something must yield."""
     recall_floor: int = 500
     """Tokens recall keeps when it is trimmed."""
+    inline_maximum_bytes: int | None = 30_000
+    """A tool result with more text than this stands in requests as an excerpt (bytes); None: always whole."""
+    compaction: Literal["deterministic", "none"] = "deterministic"
+    """What stands for history that a cut drops: a summary taken from the ledger, or the omission line alone."""
+    summary_tokens: int = 4_000
+    """Most tokens of one summary."""
+    summary_share: float = 0.25
+    """Share of the body that all summaries together may hold."""
+    expected_steps: int = 20
+    """Requests a rewrite is expected to serve, for the net-cost test."""
+    offer_facts: bool = False
+    """Whether facts that survive a session are offered to memory formation when it ends."""
     enforce_caps: bool = True
     """False only for imported plans: excess is a warning, not a refusal (design 7.17)."""
     caps: dict[str, ClassCap] = Field(default_factory=_default_caps)
@@ -66,5 +78,7 @@ class BudgetPolicy(BaseModel):
 
 DEFAULT_POLICY = BudgetPolicy()
 
-IMPORTED_POLICY = BudgetPolicy(name="imported", enforce_caps=False)
-"""Prefix caps as the file has them, excess listed as warnings (design 7.17)."""
+IMPORTED_POLICY = BudgetPolicy(
+    name="imported", enforce_caps=False, inline_maximum_bytes=None, compaction="none"
+)
+"""Prefix caps as the file has them, excess listed as warnings; results as the model saw them (design 7.17)."""

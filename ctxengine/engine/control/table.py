@@ -10,6 +10,8 @@ class ControlTool(StrEnum):
     """Names of control tools."""
 
     RECALL = "recall"
+    TOOL_CALL = "tool.call"
+    SKILL_LOAD = "skill.load"
 
 
 class ControlRule(NamedTuple):
@@ -31,6 +33,21 @@ CONTROL_RULES: tuple[ControlRule, ...] = (
         '{"properties":{"id":{"description":"An item id such as 12.0, or an event number such as 12.","type":"string"},'
         '"lines":{"description":"Lines to read, such as 1-200.","type":"string"}},"required":["id"],"type":"object"}',
         "in every live session",
+    ),
+    ControlRule(
+        ControlTool.TOOL_CALL,
+        "Calls a tool that is listed by name without being defined. Arguments that do not fit are answered with its schema.",
+        '{"properties":{"arguments":{"description":"Arguments of that tool.","type":"object"},'
+        '"name":{"description":"Name of the tool, as listed.","type":"string"}},"required":["name","arguments"],'
+        '"type":"object"}',
+        "while the plan defers a tool",
+    ),
+    ControlRule(
+        ControlTool.SKILL_LOAD,
+        "Loads a skill of the catalog. Its text then stands in the conversation to the end of the session.",
+        '{"properties":{"name":{"description":"Name of the skill, as listed.","type":"string"}},"required":["name"],'
+        '"type":"object"}',
+        "when the skill catalog is not empty",
     ),
 )
 

@@ -12,15 +12,19 @@ from ctxengine.engine.content.anthropic import OPAQUE_TYPES
 from ctxengine.engine.content.decode import Role
 from ctxengine.engine.importers.dialect import (
     NO_FACTS,
+    USER_VOICE,
     Answer,
     Facts,
     Place,
     Request,
     Token,
     Turn,
+    Voice,
     array_at,
+    dict_of,
     gist,
     joined,
+    list_of,
     object_at,
     plain_text,
     shape_or_none,
@@ -38,11 +42,9 @@ FORMAT = "anthropic_messages"
 _BODY = ContentFormat.ANTHROPIC
 _COMPACTION = "compaction"
 
-Voice = tuple[EntryType, Trust]
 Classify = Callable[[str], Voice]
 """Whether a user-role text is a directive or something a harness put there, and how far it is believed."""
 
-USER_VOICE: Voice = (EntryType.USER, Trust.USER)
 MID_RUN_VOICE: Voice = (EntryType.INPUT, Trust.USER)
 """A text that stands beside tool results: the user's, but no new directive (the run is open)."""
 
@@ -80,15 +82,14 @@ class AnthropicMessages:
             data = _event(event)
             kind = data.get("type")
             if kind == "message_start":
-                message = dict(data.get("message") or {})
+                message = dict(dict_of(data.get("message")))
             elif kind == "content_block_start":
-                blocks[int(data.get("index") or 0)] = dict(data.get("content_block") or {})
+                blocks[_index(data)] = dict(dict_of(data.get("content_block")))
             elif kind == "content_block_delta":
-                block = blocks.setdefault(int(data.get("index") or 0), {})
-                _add_delta(block, data.get("delta") or {})
+                _add_delta(blocks.setdefault(_index(data), {}), dict_of(data.get("delta")))
             elif kind == "message_delta":
-                message.update(data.get("delta") or {})
-                message["usage"] = {**(message.get("usage") or {}), **(data.get("usage") or {})}
+                message.update(dict_of(data.get("delta")))
+                message["usage"] = {**dict_of(message.get("usage")), **dict_of(data.get("usage"))}
         if not message:
             return None
         message.pop("content", None)
@@ -199,7 +200,13 @@ def _add_user(
             group = list(nodes)
             values = [block.value() for block in group]
             _add_user_part(
-                draft, turn, joined(group), values, where, facts, lambda _: MID_RUN_VOICE
+                draft,
+                turn,
+                joined(group),
+                values,
+                where,
+                facts,
+                lambda text: _beside_results(text, classify),
             )
             continue
         for block in nodes:
@@ -234,6 +241,11 @@ def _add_user_part(
         kind, trust = classify(plain_text(value))
     entry = Entry(kind, _BODY, body, trust, at=facts.at, extra=facts.extra)
     draft.add(entry, shape, where)
+
+
+def _beside_results(text: str, classify: Classify | None) -> Voice:
+    voice = classify(text) if classify is not None else USER_VOICE
+    return MID_RUN_VOICE if voice == USER_VOICE else voice
 
 
 def _add_result(draft: SessionDraft, block: Node, where: str, facts: Facts) -> None:
@@ -297,6 +309,11 @@ def _words(block: dict[str, Any]) -> Token:
     return (kind, sha256_hex(json.dumps(kept, sort_keys=True).encode()))
 
 
+def _index(data: dict[str, Any]) -> int:
+    index = data.get("index")
+    return index if isinstance(index, int) else 0
+
+
 def _event(text: str) -> dict[str, Any]:
     try:
         node = parse(text)
@@ -318,10 +335,10 @@ def _add_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
     if kind == "input_json_delta":
         block["\0input"] = block.get("\0input", "") + str(delta.get("partial_json") or "")
     elif kind == "citations_delta":
-        block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+        block["citations"] = [*list_of(block.get("citations")), delta.get("citation")]
     elif kind in _APPENDED:
         key = _APPENDED[kind]
-        block[key] = (block.get(key) or "") + str(delta.get(key) or "")
+        block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
 
 
 def _block_text(block: dict[str, Any]) -> str:

@@ -24,7 +24,9 @@ from ctxengine.engine.importers.openai_responses import item_turns
 from ctxengine.engine.importers.transcript import ForeignSession, Repair, RepairAction, Transcript
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
-_WHOLE = ("messages", "input", "choices", "output", "request", "traj", "exchanges")
+_WHOLE = (
+    "messages", "input", "contents", "choices", "output", "candidates", "request", "traj", "exchanges",
+)  # fmt: skip
 """Members that tell a body, a response, a pair or an episode from a single message."""
 
 
@@ -131,15 +133,7 @@ def _exchange(record: Record, dialect: Dialect) -> Exchange:
     node = record.node
     if node.get("request") is not None:
         return exchange_of(node, record.where)
-    if node.get("messages") is None and node.get("input") is None:
-        empty = '{"input":[]}' if dialect.format == "openai_responses" else '{"messages":[]}'
-        return Exchange(record.where, parse(empty), node, _URI[dialect.format])
-    return Exchange(record.where, node, object_at(node, "response"), _URI[dialect.format])
-
-
-_URI = {
-    "openai_chat": "/chat/completions",
-    "anthropic_messages": "/v1/messages",
-    "openai_responses": "/responses",
-}
-"""Addresses that tell the exchange reader which API a lone body speaks."""
+    if all(node.get(key) is None for key in ("messages", "input", "contents")):
+        empty = '{"input":[],"messages":[],"contents":[]}'
+        return Exchange(record.where, parse(empty), node, api=dialect.format)
+    return Exchange(record.where, node, object_at(node, "response"), api=dialect.format)

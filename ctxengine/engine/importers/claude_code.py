@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ctxengine.engine.importers.anthropic_messages import (
-    USER_VOICE,
-    Voice,
     add_anthropic_message,
     content_turn,
     message_facts,
@@ -15,7 +13,9 @@ from ctxengine.engine.importers.anthropic_messages import (
 from ctxengine.engine.importers.bodies import broken_line
 from ctxengine.engine.importers.claude_tree import Arrangement, Branch, Record, arrange, record_of
 from ctxengine.engine.importers.dialect import (
+    USER_VOICE,
     Facts,
+    Voice,
     extra_of,
     joined,
     object_at,

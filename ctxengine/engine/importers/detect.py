@@ -9,13 +9,13 @@ from typing import Any
 
 from ctxengine.engine.importers.codex_rollout import RECORD_TYPES as CODEX_TYPES
 from ctxengine.engine.importers.exchanges import api_of, exchanges_of
+from ctxengine.engine.importers.members import format_by_members, line_format_by_members
+from ctxengine.engine.importers.vcr_yaml import FORMAT as VCR_YAML
+from ctxengine.engine.importers.vcr_yaml import looks_like_cassette
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 SAMPLE = 50
 """Values of a list or lines of a file that are looked at."""
-
-LINE_FORMATS = frozenset(("claude_code", "codex_rollout"))
-"""Formats that exist as JSON lines only."""
 
 _RESPONSES_ITEMS = frozenset(
     (
@@ -36,6 +36,7 @@ _ANTHROPIC_BLOCKS = frozenset(
 )
 _ROLES = frozenset(("user", "assistant", "system", "developer"))
 """Roles of more than one API: they tell that something is a message, not whose."""
+_BEDROCK_BLOCKS = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "cachePoint"))
 _HINTS = (
     ("openai_responses", re.compile(r'"uri":\s*"[^"]*/responses|"function_call_output"')),
     ("anthropic_messages", re.compile(r'"uri":\s*"[^"]*/messages|"tool_use"|"tool_use_id"')),
@@ -51,6 +52,8 @@ def detect(head: str | bytes) -> str | None:
             return None
         head = head.decode("utf-8", "replace")
     text = head.lstrip("\ufeff \t\r\n")
+    if looks_like_cassette(text):
+        return VCR_YAML
     if not text.startswith(("{", "[")):
         return None
     values = values_of_lines(text)
@@ -98,6 +101,9 @@ def sample_of(node: Node, depth: int = 6) -> Any:
 
 def format_of_document(root: Node) -> str | None:
     """Format of a whole JSON document."""
+    named = format_by_members(root)
+    if named is not None:
+        return named
     if root.get("exchanges") is not None:
         names = [name for name in map(api_of, exchanges_of(root)) if name is not None]
         counted = Counter(names)
@@ -124,6 +130,9 @@ _KINDS = {dict: "objects", list: "lists", str: "texts or numbers", type(None): "
 
 def _line_format(record: dict[str, Any]) -> str | None:
     kind = _word(record.get("type"))
+    named = line_format_by_members(record)
+    if named is not None:
+        return named
     if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
         return "codex_rollout"
     if "parentUuid" in record or "leafUuid" in record or kind == "file-history-snapshot":
@@ -147,6 +156,8 @@ def _format_of_values(values: Iterable[Any]) -> str | None:
 def _evidence(value: dict[str, Any]) -> list[str]:
     if isinstance(value.get("request"), dict) and value.get("response") is not None:
         return _evidence(value["request"]) or []
+    if isinstance(value.get("contents"), list) or isinstance(value.get("candidates"), list):
+        return ["google_generate_content"]
     for key in ("messages", "traj"):
         if isinstance(value.get(key), list):
             return _evidence_of_messages(value, value[key])
@@ -181,7 +192,10 @@ def _evidence_of_message(message: dict[str, Any]) -> list[str]:
         return ["openai_responses"]
     if role in ("tool", "function") or "tool_calls" in message or "tool_call_id" in message:
         return ["openai_chat"]
-    parts = {_word(part.get("type")) for part in _dicts(message.get("content"))}
+    blocks = _dicts(message.get("content"))
+    if any("type" not in block and _BEDROCK_BLOCKS & block.keys() for block in blocks):
+        return ["bedrock_converse"]
+    parts = {_word(part.get("type")) for part in blocks}
     if parts & _RESPONSES_PARTS:
         return ["openai_responses"]
     if parts & _ANTHROPIC_BLOCKS or (

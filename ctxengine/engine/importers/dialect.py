@@ -9,15 +9,22 @@ from typing import Any, NamedTuple, Protocol
 from ctxengine.engine.content.decode import ContentError, Role
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.shapes import Shape, decoded_shape
-from ctxengine.engine.importers.transcript import ForeignTool, ForeignUsage
+from ctxengine.engine.importers.transcript import EntryType, ForeignTool, ForeignUsage
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.lexeme import Node, NodeKind
+from ctxengine.engine.trust.levels import Trust
 
 Token = tuple[str, ...]
 """One thing said, as far as it can be recognised again: side, kind and content."""
 
 Place = Callable[[int], str]
 """Words for the n-th turn's place in the file, counted from 0."""
+
+
+Voice = tuple[EntryType, Trust]
+"""What a user-role message is, and how far it is believed."""
+
+USER_VOICE: Voice = (EntryType.USER, Trust.USER)
 
 
 class Turn(NamedTuple):
@@ -148,6 +155,16 @@ def take_instructions(draft: SessionDraft, text: str, shape: Shape, where: str) 
     """A leading system message becomes (more of) the session's instructions."""
     draft.instructions = f"{draft.instructions}\n\n{text}" if draft.instructions else text
     draft.set_aside("instructions", where, "Became the session's instructions.", items=shape.total)
+
+
+def dict_of(value: Any) -> dict[str, Any]:
+    """The value, if it is an object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """The value, if it is an array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
 
 
 def gist(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ctxengine.engine.content.decode import strip_opaque
+from ctxengine.engine.content.decode import decode, strip_opaque
 from ctxengine.engine.importers.repair import Drafted, repair, role_of
 from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.texts import first_line, has_lone_surrogate
@@ -140,6 +140,16 @@ class SessionDraft:
     def index_of(self, where: str) -> int | None:
         """After `finish`: index of the last entry that came from this place."""
         return self._places.get(where)
+
+    def call_id_of(self, name: str, arguments: str) -> str | None:
+        """Id of the latest call of this tool with these arguments (blanks left out); None when there is none."""
+        for draft in reversed(self._drafts):
+            for call in draft.shape.calls:
+                items = decode(draft.entry.format, draft.entry.body, role="assistant").items
+                given = items[call.ordinal].arguments or ""
+                if call.name == name and "".join(given.split()) == arguments:
+                    return call.call_id
+        return None
 
     def finish(self) -> ForeignSession:
         """Repair and close the session."""

@@ -50,6 +50,8 @@ class Exchange(NamedTuple):
     status: int = 200
     at: str | None = None
     """When it was recorded, where the recorder says so."""
+    api: str | None = None
+    """Name of the dialect, where it is known already."""
 
 
 class _Reader:
@@ -127,6 +129,8 @@ def exchange_of(record: Node, where: str) -> Exchange:
 
 def api_of(exchange: Exchange) -> str | None:
     """Name of the dialect an exchange speaks, by its address, else by its request."""
+    if exchange.api is not None:
+        return exchange.api
     for part, name in _PATHS:
         if part in exchange.uri:
             return name

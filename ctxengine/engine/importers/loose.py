@@ -37,6 +37,7 @@ _ROLES = {
     "ai": "assistant",
     "tool": "tool",
     "function": "tool",
+    "toolresult": "tool",
     "system": "system",
     "developer": "system",
 }

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ctxengine.engine.importers.dialect import (
     NO_FACTS,
+    USER_VOICE,
     Answer,
     Facts,
     Place,
     Request,
     Token,
     Turn,
+    Voice,
     array_at,
+    dict_of,
     gist,
+    list_of,
     object_at,
     plain_text,
     shape_or_none,
@@ -81,9 +86,9 @@ class OpenAIChat:
             head.update({k: chunk[k] for k in ("id", "created", "model") if k in chunk})
             if chunk.get("usage"):
                 head["usage"] = chunk["usage"]
-            for choice in chunk["choices"][:1]:
+            for choice in map(dict_of, chunk["choices"][:1]):
                 head["finish_reason"] = choice.get("finish_reason") or head.get("finish_reason")
-                _add_delta(message, calls, choice.get("delta") or {})
+                _add_delta(message, calls, dict_of(choice.get("delta")))
         if not head:
             return None
         if calls:
@@ -94,13 +99,15 @@ class OpenAIChat:
     def tokens(self, turn: Turn) -> list[Token]:
         """Texts, calls and results of one message."""
         message = turn.value
+        if not isinstance(message, dict):
+            return []
         text = gist(plain_text(message.get("content")) or str(message.get("refusal") or ""))
         if turn.role in _RESULTS:
             return [("user", "result", str(message.get("tool_call_id")), text)]
         if turn.role != "assistant":
             return [(turn.role, "text", text)]
         tokens: list[Token] = [("assistant", "text", text)] if text else []
-        for call in message.get("tool_calls") or ():
+        for call in list_of(message.get("tool_calls")):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 words = (str(call.get("id")), str(function.get("name")))
@@ -120,8 +127,25 @@ def chat_turns(messages: Iterable[Node]) -> list[Turn]:
     return [_turn(message) for message in messages]
 
 
-def add_chat_message(draft: SessionDraft, turn: Turn, where: str, facts: Facts = NO_FACTS) -> None:
-    """Count one message and make it an entry."""
+def add_chat_message(
+    draft: SessionDraft,
+    turn: Turn,
+    where: str,
+    facts: Facts = NO_FACTS,
+    *,
+    call_id: str | None = None,
+    voice: Voice | None = None,
+) -> None:
+    """Count one message and make it an entry.
+
+    Args:
+        draft: The session it belongs to.
+        turn: The message.
+        where: Its place in the file.
+        facts: What is known beside it.
+        call_id: The call a result answers, where the file does not say so in the message's own way.
+        voice: Kind and trust of a user-role message that is not the user's.
+    """
     raw = turn.node.raw
     value = turn.value
     role = turn.role
@@ -131,25 +155,25 @@ def add_chat_message(draft: SessionDraft, turn: Turn, where: str, facts: Facts =
         draft.leave("unreadable_message", where, "Not a chat message that can be read.", raw=raw)
         return
     draft.found(shape.total)
-    if role == "assistant":
-        entry = Entry(EntryType.ASSISTANT, _BODY, raw, Trust.MODEL, **facts._asdict())
-    elif role in _RESULTS:
-        entry = Entry(
-            EntryType.RESULT,
-            _BODY,
-            raw,
-            Trust.EXTERNAL_UNTRUSTED,
-            at=facts.at,
-            call_id=_text(value.get("tool_call_id")),
-            name=_text(value.get("name")),
-            extra=facts.extra,
-        )
-    elif role in _SYSTEM:
+    if role in _SYSTEM:
         _add_system(draft, turn, value, shape, where)
         return
+    if role in _RESULTS:
+        facts = facts._replace(model=None, usage=None, stop_reason=None)
+        known_id = call_id or _text(value.get("tool_call_id"))
+        entry = _entry(EntryType.RESULT, raw, Trust.EXTERNAL_UNTRUSTED, facts)
+        entry = replace(entry, call_id=known_id, name=_text(value.get("name")))
+    elif role == "assistant":
+        entry = _entry(EntryType.ASSISTANT, raw, Trust.MODEL, facts)
     else:
-        entry = Entry(EntryType.USER, _BODY, raw, Trust.USER, at=facts.at, extra=facts.extra)
+        kind, trust = voice or USER_VOICE
+        facts = facts._replace(model=None, usage=None, stop_reason=None)
+        entry = _entry(kind, raw, trust, facts)
     draft.add(entry, shape, where)
+
+
+def _entry(kind: EntryType, raw: str, trust: Trust, facts: Facts) -> Entry:
+    return Entry(kind, _BODY, raw, trust, **facts._asdict())
 
 
 def _add_system(
@@ -205,15 +229,16 @@ def _add_delta(
         piece = delta.get(key)
         if isinstance(piece, str):
             message[key] = (message.get(key) or "") + piece
-    for piece in delta.get("tool_calls") or ():
+    for piece in map(dict_of, list_of(delta.get("tool_calls"))):
+        index = piece.get("index")
         slot = calls.setdefault(
-            int(piece.get("index") or 0),
+            index if isinstance(index, int) else 0,
             {"id": None, "type": "function", "function": {"name": "", "arguments": ""}},
         )
         slot["id"] = piece.get("id") or slot["id"]
-        function = piece.get("function") or {}
-        slot["function"]["name"] += function.get("name") or ""
-        slot["function"]["arguments"] += function.get("arguments") or ""
+        function = dict_of(piece.get("function"))
+        for key in ("name", "arguments"):
+            slot["function"][key] += _text(function.get(key)) or ""
 
 
 def _text(value: Any) -> str | None:

@@ -93,7 +93,7 @@ class OpenAIResponses:
         item = turn.value
         if not isinstance(item, dict) or item.get("type") == "reasoning":
             return []
-        kind = item.get("type") or "message"
+        kind = str(item.get("type") or "message")
         if kind == "message":
             text = gist(plain_text(item.get("content")))
             return [(str(item.get("role")), "text", text)] if text else []
@@ -104,7 +104,7 @@ class OpenAIResponses:
         name = item.get("call_id") or item.get("id")
         if not isinstance(name, str):
             name = sha256_hex(json.dumps(item, sort_keys=True).encode())
-        return [("assistant", str(kind), name)]
+        return [("assistant", kind, name)]
 
     def add(
         self, draft: SessionDraft, turns: Sequence[Turn], place: Place, facts: Facts = NO_FACTS

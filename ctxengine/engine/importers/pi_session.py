@@ -120,7 +120,7 @@ def _message(draft: SessionDraft, node: Node, message: Node, where: str) -> None
         draft.leave("unknown_record", where, f"A message of role {role!r}.", raw=node.raw)
         return
     if role == "toolResult":
-        said = read_message(parse(message.raw.replace('"toolResult"', '"tool"', 1)))
+        said = read_message(message)
     else:
         said = Said(role)
         content = message.get("content")

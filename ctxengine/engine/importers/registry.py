@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from ctxengine.engine.importers import bodies, claude_code, codex_rollout
+from ctxengine.engine.importers import (
+    bodies,
+    claude_code,
+    cline,
+    codex_rollout,
+    gemini_cli,
+    inspect_ai,
+    langfuse,
+    openhands,
+    otel_genai,
+    pi_session,
+    swe_agent,
+    vcr_yaml,
+)
 from ctxengine.engine.importers.detect import (
     describe,
     detect,
@@ -16,6 +29,7 @@ from ctxengine.engine.importers.detect import (
 )
 from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.transcript import Transcript
+from ctxengine.engine.importers.vcr_yaml import looks_like_cassette
 from ctxengine.engine.lexeme import LexemeError, Node, parse
 
 __all__ = ["FORMATS", "NotATranscript", "detect", "read"]
@@ -26,6 +40,19 @@ FORMATS = (
     "openai_responses",
     "claude_code",
     "codex_rollout",
+    gemini_cli.FORMAT,
+    "google_generate_content",
+    "bedrock_converse",
+    swe_agent.MINI_SWE_AGENT,
+    swe_agent.SWE_AGENT,
+    openhands.EVENTS,
+    openhands.LLM_LOG,
+    pi_session.FORMAT,
+    inspect_ai.FORMAT,
+    langfuse.FORMAT,
+    vcr_yaml.FORMAT,
+    otel_genai.FORMAT,
+    cline.FORMAT,
 )
 """Names of all formats that can be read."""
 
@@ -35,6 +62,21 @@ HEAD = 65_536
 _LINES: dict[str, Callable[[Iterable[str]], Transcript]] = {
     "claude_code": claude_code.read_lines,
     "codex_rollout": codex_rollout.read_lines,
+    gemini_cli.FORMAT: gemini_cli.read_lines,
+    openhands.EVENTS: openhands.read_events,
+    pi_session.FORMAT: pi_session.read_lines,
+    otel_genai.FORMAT: otel_genai.read_lines,
+}
+
+_DOCUMENTS: dict[str, Callable[[Node], Transcript]] = {
+    gemini_cli.FORMAT: gemini_cli.read_document,
+    swe_agent.MINI_SWE_AGENT: swe_agent.read_mini,
+    swe_agent.SWE_AGENT: swe_agent.read_trajectory,
+    openhands.LLM_LOG: openhands.read_log,
+    inspect_ai.FORMAT: inspect_ai.read_document,
+    langfuse.FORMAT: langfuse.read_document,
+    otel_genai.FORMAT: otel_genai.read_document,
+    cline.FORMAT: cline.read_document,
 }
 
 
@@ -52,6 +94,9 @@ def read(source: str | Iterable[str], *, name: str) -> Transcript:
     lines = _lines_of(source) if isinstance(source, str) else iter(source)
     taken = _take_head(lines)
     head = "".join(taken)
+    if looks_like_cassette(head):
+        text = source if isinstance(source, str) else "".join(chain(taken, lines))
+        return _checked(vcr_yaml.read_text(text.lstrip("\ufeff"), name=name), name)
     _refuse_unreadable(head, name)
     values = values_of_lines(head.lstrip("\ufeff \t\r\n")) if len(taken) > 1 else []
     if len(values) > 1:
@@ -68,7 +113,11 @@ def _read_document(text: str, name: str) -> Transcript:
     root = _document(text, name)
     format_name = format_of_document(root)
     if format_name is not None:
-        return bodies.read_document(root, format_name)
+        reader = _DOCUMENTS.get(format_name)
+        try:
+            return reader(root) if reader else bodies.read_document(root, format_name)
+        except NotATranscript as refusal:
+            raise NotATranscript(f"{name} looks like {format_name}: {refusal.reason}") from refusal
     format_name = format_of_lines([sample_of(root)])
     if format_name is None:
         raise _unknown(f"{name} is valid JSON", sample=sample_of(root))
@@ -117,7 +166,8 @@ def _refuse_unreadable(head: str, name: str) -> None:
     first = head.lstrip("\ufeff \t\r\n")[:1]
     if first not in "{[":
         raise NotATranscript(
-            f"{name} is no JSON: it begins with {first!r}. Transcripts begin with a brace or a bracket."
+            f"{name} is no JSON: it begins with {first!r}. Transcripts begin with a brace, a bracket or (for recorded "
+            "cassettes) the word interactions."
         )
 
 

@@ -225,6 +225,7 @@ def _responses(items: list[Any]) -> Shape:
         kind = item.get("type") if isinstance(item, dict) else None
         _need(isinstance(item, dict) and (kind is None or isinstance(kind, str)))
         tally.close()
+        _string_or_none(item.get("id"))
         if kind == "reasoning":
             tally.reasoning += 1
         elif kind == "function_call":

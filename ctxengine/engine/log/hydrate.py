@@ -86,6 +86,7 @@ def hydrate(record: ItemRecord, decoded: Sequence[DecodedItem] | None) -> Item:
         source=facts.source,
         pointer_tokens=facts.pointer_tokens,
         phase=content.phase,
+        excerpt_limit=facts.excerpt_limit,
     )
 
 

@@ -48,7 +48,7 @@ def plan_batch(
     """
     batch = Batch()
     new_units: dict[EventSeq, UnitFacts] = {}
-    open_call = _once(unit_of_call)
+    calls = _Calls(unit_of_call)
     sequence, previous = head.sequence, head.hash
     content, act = head.content_sequence, head.act_sequence
     for draft, body in zip(drafts, bodies, strict=True):
@@ -69,7 +69,7 @@ def plan_batch(
         content = sequence if rule.content else content
         act = sequence if rule.act else act
         if draft.items:
-            _place(draft, sequence, batch, new_units, head, open_call)
+            _place(draft, sequence, batch, new_units, head, calls)
     _sum_up(batch, new_units, head)
     totals = _totals(batch, head)
     batch.head = Head(
@@ -87,30 +87,53 @@ def plan_batch(
     return batch
 
 
+class _Calls:
+    """Calls that a result of this batch may answer: those of the batch and of the log before it, each once."""
+
+    def __init__(self, unit_of_call: Callable[[tuple[int, int]], EventSeq | None]) -> None:
+        self._unit_of_call = unit_of_call
+        self._fresh: set[tuple[int, int]] = set()
+        self._answered: set[tuple[int, int]] = set()
+
+    def opened(self, draft: EventDraft, sequence: EventSeq) -> int:
+        """Take in the calls of a draft; gives how many there are."""
+        found = {(sequence, i.ordinal) for i in draft.items if i.kind is ItemKind.TOOL_CALL}
+        self._fresh |= found
+        return len(found)
+
+    def answer(self, call: tuple[int, int]) -> EventSeq:
+        """The unit of an open call, which is answered with this."""
+        home = EventSeq(call[0]) if call in self._fresh else self._unit_of_call(call)
+        if home is None or call in self._answered:
+            raise OrphanPair(f"No open call {call[0]}.{call[1]} is known in this session.")
+        self._answered.add(call)
+        return home
+
+
 def _place(
     draft: EventDraft,
     sequence: EventSeq,
     batch: Batch,
     new_units: dict[EventSeq, UnitFacts],
     head: Head,
-    unit_of_call: Callable[[tuple[int, int]], EventSeq | None],
+    calls: _Calls,
 ) -> None:
     if draft.answers is None:
-        calls = sum(item.kind is ItemKind.TOOL_CALL for item in draft.items)
-        kind = _UNIT_KIND.get(draft.type) or ("step" if calls else "answer")
+        opened = calls.opened(draft, sequence)
+        kind = _UNIT_KIND.get(draft.type) or ("step" if opened else "answer")
         unit = UnitFacts(
             sequence=sequence,
             index=head.units + len(new_units),
             kind=kind,
             run=draft.run,
             last_sequence=sequence,
-            open_calls=calls,
+            open_calls=opened,
         )
         new_units[sequence] = unit
         _add(unit, draft, sequence)
         home = sequence
     else:
-        home = _answer(draft, sequence, batch, new_units, unit_of_call)
+        home = _answer(draft, sequence, batch, new_units, calls)
     batch.items.extend(
         ItemRecord(sequence, home, draft.trust, draft.run, facts) for facts in draft.items
     )
@@ -121,13 +144,10 @@ def _answer(
     sequence: EventSeq,
     batch: Batch,
     new_units: dict[EventSeq, UnitFacts],
-    unit_of_call: Callable[[tuple[int, int]], EventSeq | None],
+    calls: _Calls,
 ) -> EventSeq:
-    answers = draft.answers or (0, 0)
-    fresh = new_units.get(EventSeq(answers[0]))
-    home = fresh.sequence if fresh and _is_call(batch, answers) else unit_of_call(answers)
-    if home is None or any(place == answers for place in batch.answered):
-        raise OrphanPair(f"No open call {answers[0]}.{answers[1]} is known in this session.")
+    home = calls.answer(draft.answers or (0, 0))
+    fresh = new_units.get(home)
     if fresh is not None:
         fresh.open_calls -= 1
         _add(fresh, draft, sequence)

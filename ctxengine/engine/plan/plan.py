@@ -4,46 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxengine.engine.budget.policy import BudgetPolicy
-from ctxengine.engine.canonical import canonical_bytes, sha256_hex
+from ctxengine.engine.canonical import sha256_hex
+from ctxengine.engine.control.table import ControlTool
+from ctxengine.engine.plan.deferred_index import index_text
+from ctxengine.engine.plan.hashes import neutral_sha256
+from ctxengine.engine.plan.persona import persona_text
+from ctxengine.engine.plan.skills import PinnedSkill, catalog_text
+from ctxengine.engine.plan.tool import PinnedTool
 from ctxengine.engine.trust.envelope import nonce, render_envelope
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WirePrefix, WireRenderer, WireTool
 
-BUILDER_VERSION = "builder@1"
+BUILDER_VERSION = "builder@2"
 
-
-class PinnedTool(BaseModel):
-    """A tool as pinned: everything about it, of which the model sees name, description and schema."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    wire_name: str
-    description: str
-    input_schema: str
-    """Model-visible JSON text (see `plan.schema`)."""
-    output_schema: str | None = None
-    group: Literal["defined", "deferred", "skipped", "hidden"] = "defined"
-    reason: str = ""
-    tokens: int = 0
-    required_scopes: tuple[str, ...] = ()
-    side_effect: str = "world"
-    result_trust: Trust = Trust.EXTERNAL_UNTRUSTED
-    server: str = ""
-    serves: tuple[str, ...] = ()
-    observes: tuple[str, ...] = ()
-    required: bool = False
-    always_loaded: bool = False
-    presentation: str | None = None
-    synthesised: bool = False
-    control: bool = False
-    """Answered by the platform itself."""
+SAME_BYTES = frozenset({"builder@1", BUILDER_VERSION})
+"""Builders whose requests this one rebuilds to the same bytes."""
 
 
 class ClassTokens(BaseModel):
@@ -73,14 +54,22 @@ class Plan(BaseModel):
     policy_text: str
     framing: str
     framing_version: str
+    agent_name: str = ""
+    agent_version: str = ""
     instructions: str
     persona: tuple[str, ...] = ()
+    persona_revision: int | None = None
+    """Revision of the principal's persona document; None when the entries were given with the session."""
     tools: tuple[PinnedTool, ...] = ()
+    skills: tuple[PinnedSkill, ...] = ()
     snapshot: tuple[str, ...] = ()
     snapshot_trace: str = ""
     snapshot_watermark: int = 0
-    authority_scope_hashes: tuple[str, ...] = ()
-    """Sorted sha256 of granted scopes; outside the prompt (spec, Authorization changes)."""
+    authority_scope_hashes: tuple[str, ...] | None = None
+    """Sorted sha256 of granted scopes, outside the prompt; None when nobody stated an authority yet, which is not the same
+    as an authority without scopes (spec, Authorization changes)."""
+    environment: dict[str, str] = {}
+    """What the session is bound to, outside the prompt."""
     builder: str = BUILDER_VERSION
     renderer: str
     counter: str
@@ -91,11 +80,18 @@ class Plan(BaseModel):
     prefix_sha256: str = ""
     wire_prefix_sha256: str = ""
     warnings: tuple[str, ...] = ()
+    redacted: bool = False
+    """Its content was erased since: rows 4 and 8 are gone, the recorded hashes stand for their bytes."""
 
     @property
     def defined(self) -> tuple[PinnedTool, ...]:
         """Tools whose definitions stand in the prompt, in their stable order."""
         return tuple(tool for tool in self.tools if tool.group == "defined")
+
+    @property
+    def deferred(self) -> tuple[PinnedTool, ...]:
+        """Tools that the index names, in their stable order."""
+        return tuple(tool for tool in self.tools if tool.group == "deferred")
 
     @property
     def skipped_names(self) -> list[str]:
@@ -115,26 +111,9 @@ class Plan(BaseModel):
         return next((tool.wire_name for tool in self.tools if tool.name == name), None)
 
 
-_PROVIDER_NEUTRAL = (
-    "policy_text",
-    "framing",
-    "instructions",
-    "persona",
-    "tools",
-    "snapshot",
-)
-
-
 def neutral_prefix_sha256(plan: Plan) -> str:
     """Hash of rows 1 to 8 with the whole pinned tool specifications, whatever the provider (design 6)."""
-    data = plan.model_dump(mode="json")
-    rows: dict[str, Any] = {name: data[name] for name in _PROVIDER_NEUTRAL}
-    # Wire names are one provider's spelling and token counts one counter's opinion: neither is identity.
-    rows["tools"] = [
-        {key: value for key, value in tool.items() if key not in {"wire_name", "tokens", "reason"}}
-        for tool in rows["tools"]
-    ]
-    return sha256_hex(canonical_bytes(rows))
+    return neutral_sha256(plan)
 
 
 def row_texts(plan: Plan, nonce_key: bytes) -> dict[int, str]:
@@ -143,7 +122,17 @@ def row_texts(plan: Plan, nonce_key: bytes) -> dict[int, str]:
         1: plan.policy_text,
         2: plan.framing,
         3: model_view(plan.instructions),
-        4: _persona_text(plan.persona),
+        4: persona_text(plan.persona),
+        6: index_text(
+            plan.deferred,
+            caller=plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL,
+            nonce_key=nonce_key,
+        ),
+        7: catalog_text(
+            plan.skills,
+            loader=plan.wire_name(ControlTool.SKILL_LOAD) or ControlTool.SKILL_LOAD,
+            nonce_key=nonce_key,
+        ),
         8: _snapshot_text(plan, nonce_key),
     }
     return {row: text for row, text in texts.items() if text.strip()}
@@ -176,10 +165,9 @@ def plan_of(text: str) -> Plan:
     return Plan.model_validate_json(text)
 
 
-def _persona_text(entries: tuple[str, ...]) -> str:
-    kept = [model_view(entry).strip() for entry in entries]
-    lines = [f"- {entry}" for entry in kept if entry]
-    return "Persona:\n" + "\n".join(lines) if lines else ""
+def redacted(plan: Plan) -> Plan:
+    """The plan without what a person's erasure takes along; its recorded hashes stay."""
+    return plan.model_copy(update={"snapshot": (), "snapshot_trace": "", "redacted": True})
 
 
 def _snapshot_text(plan: Plan, nonce_key: bytes) -> str:
@@ -194,3 +182,20 @@ def _snapshot_text(plan: Plan, nonce_key: bytes) -> str:
         trust=Trust.MEMORY,
         nonce=nonce(nonce_key, "snapshot", "whole", digest),
     )
+
+
+__all__ = [
+    "BUILDER_VERSION",
+    "SAME_BYTES",
+    "ClassTokens",
+    "PinnedSkill",
+    "PinnedTool",
+    "Plan",
+    "neutral_prefix_sha256",
+    "plan_of",
+    "plan_text",
+    "redacted",
+    "row_texts",
+    "wire_prefix",
+    "wire_prefix_sha256",
+]

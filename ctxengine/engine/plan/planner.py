@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ctxengine.engine.budget.arithmetic import frame
 from ctxengine.engine.budget.classes import PREFIX_CLASSES, RULE_OF, BudgetClass
 from ctxengine.engine.budget.policy import BudgetPolicy
+from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.errors import PlanOverflow
+from ctxengine.engine.plan.authority import scope_hashes
+from ctxengine.engine.plan.deferred_index import IndexMeter
 from ctxengine.engine.plan.plan import (
     ClassTokens,
+    PinnedSkill,
     PinnedTool,
     Plan,
     neutral_prefix_sha256,
@@ -30,6 +33,8 @@ _ROW_CLASS = {
     2: BudgetClass.PLATFORM,
     3: BudgetClass.AGENT,
     4: BudgetClass.PERSONA,
+    6: BudgetClass.DEFERRED,
+    7: BudgetClass.SKILL_CATALOG,
     8: BudgetClass.SNAPSHOT,
 }
 
@@ -45,12 +50,20 @@ class PlanRequest:
     max_output: int
     instructions: str
     tools: Sequence[PinnedTool]
-    """Candidates; wire names, groups and token counts are filled in here."""
+    """Candidates, control tools among them; wire names, groups and token counts are filled in here."""
     persona: tuple[str, ...] = ()
+    persona_revision: int | None = None
+    skills: tuple[PinnedSkill, ...] = ()
     snapshot: tuple[str, ...] = ()
     snapshot_trace: str = ""
     snapshot_watermark: int = 0
-    scopes: tuple[str, ...] = ()
+    scopes: tuple[str, ...] | None = None
+    """What the principal was granted; None when nobody stated it."""
+    authority: tuple[str, ...] | None = None
+    """The same as hashes, from an earlier plan; used where `scopes` is None."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    agent_name: str = ""
+    agent_version: str = ""
     policy: BudgetPolicy = BudgetPolicy()
     epoch: int = 1
 
@@ -63,7 +76,34 @@ def resolve_plan(
     Raises:
         PlanOverflow: a prefix class is over its cap, or the prefix and the floors together leave no room to work in; the error
             names the class (frozen-prefix spec; field note 6).
+        RequiredToolMissing: a required tool cannot be defined.
     """
+    authority = scope_hashes(request.scopes) if request.scopes is not None else request.authority
+    draft = _draft(request, _surface(request, authority, counter, nonce_key), counter, renderer)
+    draft = draft.model_copy(update={"authority_scope_hashes": authority})
+    by_class = measure_classes(draft, counter=counter, nonce_key=nonce_key)
+    warnings = check_caps(by_class, request.policy)
+    total = sum(entry.tokens for entry in by_class.values())
+    _check_floors(request, total)
+    return draft.model_copy(
+        update={
+            "by_class": by_class,
+            "row_counts": _row_counts(draft, counter=counter, nonce_key=nonce_key),
+            "prefix_tokens": total,
+            "warnings": (*warnings, *_skill_warnings(draft)),
+            "prefix_sha256": neutral_prefix_sha256(draft),
+            "wire_prefix_sha256": wire_prefix_sha256(draft, nonce_key, renderer),
+        }
+    )
+
+
+def _surface(
+    request: PlanRequest,
+    authority: tuple[str, ...] | None,
+    counter: TokenCounter,
+    nonce_key: bytes,
+) -> tuple[PinnedTool, ...]:
+    """The candidates with wire names, counts, groups and reasons."""
     names = wire_names(tuple(tool.name for tool in request.tools))
     counted = [
         tool.model_copy(
@@ -74,8 +114,23 @@ def resolve_plan(
         )
         for tool in request.tools
     ]
-    tools = select_tools(counted, request.policy)
-    draft = Plan(
+    caller = names.get(ControlTool.TOOL_CALL, ControlTool.TOOL_CALL)
+    return select_tools(
+        counted,
+        request.policy,
+        authority=frozenset(authority) if authority is not None else None,
+        has_skills=bool(request.skills),
+        meter=IndexMeter(counter, caller, nonce_key),
+    )
+
+
+def _draft(
+    request: PlanRequest,
+    tools: tuple[PinnedTool, ...],
+    counter: TokenCounter,
+    renderer: WireRenderer,
+) -> Plan:
+    return Plan(
         epoch=request.epoch,
         engine=request.engine,
         provider=request.provider,
@@ -86,35 +141,20 @@ def resolve_plan(
         policy_text=POLICY_TEXT,
         framing=framing_text(),
         framing_version=FRAMING_VERSION,
+        agent_name=request.agent_name,
+        agent_version=request.agent_version,
         instructions=request.instructions,
         persona=request.persona,
+        persona_revision=request.persona_revision,
         tools=tools,
+        skills=tuple(sorted(request.skills, key=lambda skill: skill.name)),
         snapshot=request.snapshot,
         snapshot_trace=request.snapshot_trace,
         snapshot_watermark=request.snapshot_watermark,
-        authority_scope_hashes=scope_hashes(request.scopes),
+        environment=dict(request.environment),
         renderer=renderer.version,
         counter=counter.label,
     )
-    by_class = measure_classes(draft, counter=counter, nonce_key=nonce_key)
-    warnings = check_caps(by_class, request.policy)
-    total = sum(entry.tokens for entry in by_class.values())
-    _check_floors(request, total)
-    return draft.model_copy(
-        update={
-            "by_class": by_class,
-            "row_counts": _row_counts(draft, counter=counter, nonce_key=nonce_key),
-            "prefix_tokens": total,
-            "warnings": tuple(warnings),
-            "prefix_sha256": neutral_prefix_sha256(draft),
-            "wire_prefix_sha256": wire_prefix_sha256(draft, nonce_key, renderer),
-        }
-    )
-
-
-def scope_hashes(scopes: tuple[str, ...]) -> tuple[str, ...]:
-    """Sorted hashes of granted scopes, so that a plan can tell a new grant without naming it."""
-    return tuple(sorted({hashlib.sha256(scope.encode()).hexdigest() for scope in scopes}))
 
 
 def measure_classes(
@@ -128,6 +168,8 @@ def measure_classes(
         items[_ROW_CLASS[row]] += 1
     items[BudgetClass.PERSONA] = len(plan.persona)
     items[BudgetClass.SNAPSHOT] = len(plan.snapshot)
+    items[BudgetClass.DEFERRED] = len(plan.deferred)
+    items[BudgetClass.SKILL_CATALOG] = len(plan.skills)
     tokens[BudgetClass.TOOLS] = sum(tool.tokens for tool in plan.defined)
     items[BudgetClass.TOOLS] = len(plan.defined)
     return {
@@ -145,7 +187,12 @@ def measure_classes(
 def _row_counts(
     plan: Plan, *, counter: TokenCounter, nonce_key: bytes
 ) -> dict[str, tuple[int, int]]:
-    entries = {4: len(plan.persona), 8: len(plan.snapshot)}
+    entries = {
+        4: len(plan.persona),
+        6: len(plan.deferred),
+        7: len(plan.skills),
+        8: len(plan.snapshot),
+    }
     counts = {
         str(row): (counter.text(text), entries.get(row, 1))
         for row, text in row_texts(plan, nonce_key).items()
@@ -188,6 +235,17 @@ def _hint(name: str) -> str:
     if name == BudgetClass.TOOLS.value:
         return "Shorten descriptions and schemas, defer tools, or raise the class in the session's policy."
     return "Shorten it, or raise the class in the session's policy."
+
+
+def _skill_warnings(plan: Plan) -> list[str]:
+    cap = plan.policy.cap(BudgetClass.SKILL_BODIES).tokens
+    if cap is None:
+        return []
+    return [
+        f"The skill {skill.name} can never be loaded: its body takes {skill.body_tokens:,} tokens, the class allows {cap:,}."
+        for skill in plan.skills
+        if skill.body_tokens > cap
+    ]
 
 
 def _check_floors(request: PlanRequest, prefix_tokens: int) -> None:

@@ -1,43 +1,217 @@
-"""Which tools are defined in the prompt, which are not, and why (spec, The budget allocator; ADR figures there).
+"""Which tools are defined in the prompt, which are indexed, which are left out, and why (spec, The budget allocator).
 
-Explicitly declared tools come first in first-occurrence order when they compete for slots; the chosen set is then sorted by
-name, so that the order in which servers connect never reaches the bytes.
+Candidates compete in a fixed rank; what wins is then ordered by name, so that the order in which servers connect, keys are
+written or sets are iterated never reaches the bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
 
 from ctxengine.engine.budget.classes import BudgetClass
 from ctxengine.engine.budget.policy import BudgetPolicy
-from ctxengine.engine.plan.plan import PinnedTool
+from ctxengine.engine.control.table import ControlTool
+from ctxengine.engine.errors import PlanOverflow, RequiredToolMissing
+from ctxengine.engine.plan.authority import scope_hash
+from ctxengine.engine.plan.deferred_index import IndexMeter
+from ctxengine.engine.plan.tool import READ_EFFECTS, PinnedTool
 
 
-def select_tools(candidates: Sequence[PinnedTool], policy: BudgetPolicy) -> tuple[PinnedTool, ...]:
-    """Assign each candidate to a group, with the reason, in stable order.
+class Claim(IntEnum):
+    """Who comes first when slots are scarce; the lower value wins."""
 
-    Tools hidden from the model are kept in the plan and out of the prompt. Beyond the item cap a tool is skipped by name;
-    the token cap is checked by the planner, which refuses the plan rather than dropping a declared tool in silence.
+    MUST = 0
+    """Required tools and the platform's own: a plan that cannot define them fails."""
+    ALWAYS = 1
+    """Tools marked as always loaded."""
+    EXPLICIT = 2
+    """Tools that the configuration names, in the order in which it names them first."""
+    DISCOVERED = 3
+    """Tools of servers: reads before writes, then by server, then by name."""
+
+
+class _Chosen(NamedTuple):
+    defined: tuple[PinnedTool, ...]
+    over: tuple[PinnedTool, ...]
+    """What found no definition, in rank order, each with its reason."""
+
+
+def select_tools(
+    candidates: Sequence[PinnedTool],
+    policy: BudgetPolicy,
+    *,
+    authority: frozenset[str] | None = None,
+    has_skills: bool = False,
+    meter: IndexMeter | None = None,
+) -> tuple[PinnedTool, ...]:
+    """Assign each candidate to a group, with the reason, ordered by name.
+
+    Args:
+        candidates: tools with their token counts, control tools among them. `tool.call` among them lets tools be
+            deferred.
+        authority: hashes of the scopes granted; None when nobody stated any, and then no tool is withheld for want of one.
+        has_skills: whether the catalog names anything to load.
+        meter: measures the deferred index; without it nothing is deferred.
+
+    Raises:
+        PlanOverflow: tools that the configuration names take more tokens than the class allows.
+        RequiredToolMissing: a required tool cannot be defined.
     """
-    cap = policy.cap(BudgetClass.TOOLS).items
-    limit = cap if cap is not None and policy.enforce_caps else len(candidates)
-    chosen: list[PinnedTool] = []
-    free = limit
-    ranked = sorted(enumerate(candidates), key=lambda entry: (not _claims_slot(entry[1]), entry[0]))
-    for _, tool in ranked:
-        if not tool.required and tool.group == "hidden":
-            chosen.append(tool.model_copy(update={"reason": "not model-visible"}))
-        elif free > 0:
-            free -= 1
-            chosen.append(tool.model_copy(update={"group": "defined", "reason": "declared"}))
-        else:
-            chosen.append(
-                tool.model_copy(
-                    update={"group": "skipped", "reason": f"over the cap of {limit} definitions"}
+    visible, hidden = _partition(candidates, authority, has_skills)
+    if not policy.enforce_caps:
+        kept = [tool for tool in visible if not _is(tool, ControlTool.TOOL_CALL)]
+        return _ordered([_grouped(tool, "defined", _why(tool)) for tool in kept], hidden)
+    caller = next((tool for tool in visible if _is(tool, ControlTool.TOOL_CALL)), None)
+    others = [tool for tool in visible if tool is not caller]
+    if caller is not None and meter is not None:
+        chosen = _with_index(others, caller, policy, meter)
+        if chosen is not None:
+            return _ordered(chosen, hidden)
+    plain = _define(others, policy)
+    skipped = [_grouped(tool, "skipped", tool.reason) for tool in plain.over]
+    return _ordered([*plain.defined, *skipped], hidden)
+
+
+def _with_index(
+    tools: Sequence[PinnedTool], caller: PinnedTool, policy: BudgetPolicy, meter: IndexMeter
+) -> list[PinnedTool] | None:
+    """The surface with a deferred index; None when there is nothing to defer or nothing of it fits the index."""
+    configured = [tool for tool in tools if tool.deferred and _claim(tool) > Claim.ALWAYS]
+    names = {tool.name for tool in configured}
+    competing = [tool for tool in tools if tool.name not in names]
+    if not configured and not _define(competing, policy).over:
+        return None
+    # The tool that reaches the index takes a slot itself, so the others are chosen once more beside it.
+    chosen = _define([*competing, caller], policy)
+    waiting = [
+        *(_grouped(tool, "deferred", "deferred by configuration") for tool in _ranked(configured)),
+        *(_grouped(tool, "deferred", tool.reason) for tool in chosen.over),
+    ]
+    indexed, left = _fit_index(waiting, policy, meter)
+    return [*chosen.defined, *indexed, *left] if indexed else None
+
+
+def _fit_index(
+    waiting: Iterable[PinnedTool], policy: BudgetPolicy, meter: IndexMeter
+) -> tuple[list[PinnedTool], list[PinnedTool]]:
+    cap = policy.cap(BudgetClass.DEFERRED)
+    indexed: list[PinnedTool] = []
+    left: list[PinnedTool] = []
+    taken = 0
+    for tool in waiting:
+        room = cap.tokens is None or taken + meter.line(tool) <= cap.tokens
+        if room and (cap.items is None or len(indexed) < cap.items):
+            whole = meter.whole([*indexed, tool])
+            if cap.tokens is None or whole <= cap.tokens:
+                indexed.append(tool)
+                taken = whole
+                continue
+        left.append(_grouped(tool, "skipped", f"{tool.reason}; no room in the deferred index"))
+    return indexed, left
+
+
+def _define(tools: Sequence[PinnedTool], policy: BudgetPolicy) -> _Chosen:
+    cap = policy.cap(BudgetClass.TOOLS)
+    defined: list[PinnedTool] = []
+    over: list[PinnedTool] = []
+    tokens = 0
+    for tool in _ranked(tools):
+        claim = _claim(tool)
+        if cap.items is not None and len(defined) >= cap.items:
+            if claim is Claim.MUST:
+                raise RequiredToolMissing(
+                    tool.name, f"all {cap.items} definitions are taken by others"
                 )
-            )
-    return tuple(sorted(chosen, key=lambda tool: tool.name))
+            over.append(_grouped(tool, "skipped", f"over the cap of {cap.items:,} definitions"))
+            continue
+        if cap.tokens is not None and tokens + tool.tokens > cap.tokens:
+            if claim is not Claim.DISCOVERED:
+                raise _too_many_tokens(tools, cap.tokens)
+            over.append(_grouped(tool, "skipped", f"over the cap of {cap.tokens:,} tokens"))
+            continue
+        tokens += tool.tokens
+        defined.append(_grouped(tool, "defined", _why(tool)))
+    return _Chosen(tuple(defined), tuple(over))
 
 
-def _claims_slot(tool: PinnedTool) -> bool:
-    return tool.required or tool.always_loaded
+def _too_many_tokens(tools: Sequence[PinnedTool], cap: int) -> PlanOverflow:
+    named = [tool for tool in tools if _claim(tool) is not Claim.DISCOVERED]
+    largest = sorted(named, key=lambda tool: (-tool.tokens, tool.name))[:3]
+    return PlanOverflow(
+        BudgetClass.TOOLS.value,
+        sum(tool.tokens for tool in named),
+        cap,
+        "Shorten descriptions and schemas, or defer some of the largest: "
+        + ", ".join(f"{tool.name} ({tool.tokens:,})" for tool in largest)
+        + ".",
+    )
+
+
+def _partition(
+    candidates: Sequence[PinnedTool], authority: frozenset[str] | None, has_skills: bool
+) -> tuple[list[PinnedTool], list[PinnedTool]]:
+    visible: list[PinnedTool] = []
+    hidden: list[PinnedTool] = []
+    for tool in candidates:
+        if _is(tool, ControlTool.SKILL_LOAD) and not has_skills:
+            continue
+        why = _withheld(tool, authority)
+        if not why:
+            visible.append(tool)
+        elif tool.required and not tool.removed:
+            raise RequiredToolMissing(tool.name, why)
+        else:
+            hidden.append(_grouped(tool, "hidden", why))
+    return visible, hidden
+
+
+def _withheld(tool: PinnedTool, authority: frozenset[str] | None) -> str:
+    if tool.removed:
+        return "removed for security"
+    if not tool.model_visible:
+        return "not model-visible"
+    if authority is not None and not {scope_hash(s) for s in tool.required_scopes} <= authority:
+        return "its scopes are not granted"
+    return ""
+
+
+def _claim(tool: PinnedTool) -> Claim:
+    if tool.required or tool.control:
+        return Claim.MUST
+    if tool.always_loaded:
+        return Claim.ALWAYS
+    return Claim.DISCOVERED if tool.discovered else Claim.EXPLICIT
+
+
+def _ranked(tools: Iterable[PinnedTool]) -> list[PinnedTool]:
+    return sorted(tools, key=_rank)
+
+
+def _rank(tool: PinnedTool) -> tuple[int, int, str, str]:
+    claim = _claim(tool)
+    if claim is Claim.DISCOVERED:
+        writes = int(tool.side_effect not in READ_EFFECTS)
+        return (claim, writes, tool.server, tool.name)
+    return (claim, tool.place, "", tool.name)
+
+
+def _why(tool: PinnedTool) -> str:
+    if tool.control:
+        return "the platform's own"
+    if tool.required:
+        return "required"
+    return f"discovered at {tool.server}" if tool.discovered else "declared"
+
+
+def _is(tool: PinnedTool, name: ControlTool) -> bool:
+    return tool.control and tool.name == name.value
+
+
+def _grouped(tool: PinnedTool, group: str, reason: str) -> PinnedTool:
+    return tool.model_copy(update={"group": group, "reason": reason})
+
+
+def _ordered(chosen: Iterable[PinnedTool], hidden: Iterable[PinnedTool]) -> tuple[PinnedTool, ...]:
+    return tuple(sorted((*chosen, *hidden), key=lambda tool: tool.name))

@@ -8,6 +8,7 @@ from ctxengine.ledger.models.body import Body
 from ctxengine.ledger.models.configuration import AgentVersion, Calibration
 from ctxengine.ledger.models.event import Event
 from ctxengine.ledger.models.item import ItemRow, Rendering, UnitRow
+from ctxengine.ledger.models.persona import ClosedTurn, PersonaRevision, SnapshotTrace
 from ctxengine.ledger.models.plan import PlanRow
 from ctxengine.ledger.models.request import RequestRow
 from ctxengine.ledger.models.run import Checkpoint, RunRow
@@ -21,11 +22,13 @@ __all__ = [
     "Body",
     "Calibration",
     "Checkpoint",
+    "ClosedTurn",
     "Event",
     "Idempotency",
     "ImportRow",
     "ItemRow",
     "Membership",
+    "PersonaRevision",
     "PlanRow",
     "Rendering",
     "RequestRow",
@@ -33,6 +36,7 @@ __all__ = [
     "RunRow",
     "Scope",
     "SessionRow",
+    "SnapshotTrace",
     "Tenant",
     "UnitRow",
 ]

@@ -30,6 +30,8 @@ class ItemRow(models.Model):
     digest = models.CharField(max_length=64)
     preview = models.TextField(default="", blank=True)
     """First 200 characters in model view, for lists."""
+    excerpt_limit = models.IntegerField(default=0, db_default=0)
+    """Limit (bytes) under which a large result is counted and shown as an excerpt; 0: whole."""
 
     class Meta:
         db_table = "item"

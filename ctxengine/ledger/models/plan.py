@@ -19,6 +19,8 @@ class PlanRow(models.Model):
     provider = models.CharField(max_length=48)
     model = models.TextField()
     body_id = models.UUIDField()
+    redacted_body_id = models.UUIDField(null=True, blank=True)
+    """Once a person's content was erased: the body of the plan without it, so that requests can still be proven."""
     prefix_sha256 = models.CharField(max_length=64)
     wire_prefix_sha256 = models.CharField(max_length=64)
     prefix_tokens = models.IntegerField()

@@ -25,6 +25,8 @@ class ControlCall:
     response_sequence: int
     """Sequence the response that holds the call will have."""
     now: datetime
+    pending: tuple[EventDraft, ...] = ()
+    """Events of the same response that will be appended before this call's result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.registry import FORMATS, detect, read
 from ctxengine.engine.importers.report import as_json, report_lines
 from tests.engine.importers.accounts import assert_sound, codes, only_session, types
@@ -18,7 +19,17 @@ def text_of_file(path: Path) -> str:
         return file.read()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+NOT_IN_THE_CORPUS = {"otel_genai", "cline_history"}
+SAME_AS_ANOTHER = {"fncall-llm-message.json": "openai_chat"}
+"""Files that hold nothing of the tool that wrote them."""
+WITHOUT_CONVERSATION = {
+    "log_tool_call_error.json": "no message that can be read",
+    "log_with_nan.txt": "holds no samples",
+}
+"""Files that are broken or empty on purpose, and what is said about them."""
+
+
+@pytest.mark.parametrize("format_name", sorted(set(FORMATS) - NOT_IN_THE_CORPUS))
 def test_every_file_of_a_format_is_read_and_accounted_for(
     corpus_folder: Path, format_name: str
 ) -> None:
@@ -26,13 +37,28 @@ def test_every_file_of_a_format_is_read_and_accounted_for(
     assert paths
     for path in paths:
         text = text_of_file(path)
+        if path.name in WITHOUT_CONVERSATION:
+            continue
+        expected = SAME_AS_ANOTHER.get(path.name, format_name)
         transcript = read(text, name=path.name)
-        assert transcript.format == format_name, path.name
+        assert transcript.format == expected, path.name
         assert_sound(transcript)
         assert read(text, name="another name") == transcript
-        assert detect(text) == format_name
+        assert detect(text) == expected
         assert list(report_lines(transcript))
         assert as_json(transcript)["items_in"] > 0
+
+
+def test_files_without_a_conversation_are_refused_by_name(corpus_folder: Path) -> None:
+    for name, words in WITHOUT_CONVERSATION.items():
+        with pytest.raises(NotATranscript) as refusal:
+            read(text_of_file(corpus_folder / "inspect_ai_log" / name), name=name)
+        assert refusal.value.reason.startswith(name) and words in refusal.value.reason
+
+
+def test_every_folder_of_the_corpus_has_a_reader(corpus_folder: Path) -> None:
+    folders = {path.name for path in corpus_folder.iterdir() if path.is_dir()}
+    assert folders <= set(FORMATS)
 
 
 def test_benchmark_episodes_are_sessions_and_reused_ids_stay_two_calls(corpus_folder: Path) -> None:
@@ -118,3 +144,48 @@ def test_a_rollout_keeps_each_thing_once_though_events_say_it_again(corpus_folde
     assert all(answer.usage is not None and answer.model == "gpt-5-codex" for answer in answers)
     assert not any("encrypted_content" in entry.body for entry in session.entries)
     assert {r.code: r.items for r in session.repairs}["reasoning"] == 125
+
+
+def test_a_trajectory_gives_each_call_once_though_its_steps_repeat_everything(
+    corpus_folder: Path,
+) -> None:
+    name = "marshmallow-function_calling_replace_from_source.traj"
+    session = only_session(read(text_of_file(corpus_folder / "swe_agent_traj" / name), name=name))
+    assert types(session).count("assistant") == types(session).count("result") == 13
+    assert codes(session).count("duplicate_call_id") == 4
+
+
+def test_observations_in_the_users_role_are_no_directives(corpus_folder: Path) -> None:
+    for folder, name in (
+        ("swe_agent_traj", "ctf-web-i_got_id_demo.traj"),
+        ("mini_swe_agent", "github_issue.traj.json"),
+    ):
+        session = only_session(read(text_of_file(corpus_folder / folder / name), name=name))
+        assert types(session).count("user") == 1
+
+
+def test_aborted_steps_and_compactions_of_a_long_session(corpus_folder: Path) -> None:
+    text = text_of_file(corpus_folder / "pi_session" / "before-compaction.jsonl")
+    session = only_session(read(text, name="session"))
+    counted = {kind: types(session).count(kind) for kind in ("user", "result", "summary")}
+    assert counted == {"user": 55, "result": 454, "summary": 2}
+    assert sum(entry.synthetic for entry in session.entries) == 6
+    assert codes(session).count("empty_message") == 13
+
+
+def test_private_thoughts_written_into_texts_are_not_kept(corpus_folder: Path) -> None:
+    text = text_of_file(corpus_folder / "openhands_events" / "goal-events.jsonl")
+    session = only_session(read(text, name="events"))
+    kept = "".join(entry.body + entry.extra for entry in session.entries)
+    assert "<think>" not in kept and "Let me analyze" not in kept
+    assert codes(session).count("orphan_result") == 1
+
+
+def test_results_that_only_tool_spans_carry_find_their_calls(corpus_folder: Path) -> None:
+    name = "claude-agent-2025-12-22.trace.json"
+    text = text_of_file(corpus_folder / "langfuse_otel_trace" / name)
+    session = only_session(read(text, name=name))
+    assert types(session) == [
+        "user", "assistant", "assistant", "result", "assistant", "result", "assistant",
+    ]  # fmt: skip
+    assert not any(entry.synthetic for entry in session.entries)

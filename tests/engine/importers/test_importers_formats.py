@@ -215,34 +215,94 @@ def test_foreign_text_is_kept_to_the_letter() -> None:
     assert only_session(read(text, name="x")).entries[0].body == message
 
 
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+KEYS = words(
+    """role content type text messages input output tool_calls id call_id name arguments function exchanges
+    request response uuid parentUuid message payload tool_use_id traj uri status usage contents parts
+    functionCall functionResponse toolUse toolResult kind source timestamp toolCalls projectHash sessionId
+    samples eval version history trajectory trace observations resourceSpans attributes events parentId
+    thought llm_message tool_call summary delta index choices content_block tools"""
+)
+WORDS = words(
+    """user assistant tool model text tool_use tool_result thinking reasoning function_call
+    function_call_output message response_item event_msg summary system compaction session toolResult gemini
+    ActionEvent MessageEvent ObservationEvent Condensation GENERATION TOOL message_start content_block_start
+    content_block_delta message_delta text_delta input_json_delta citations_delta https://x/v1/messages
+    https://x/v1/responses https://x/chat/completions https://x/models/m:generateContent
+    https://x/model/m/converse"""
+)
 JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=5),
+        st.sampled_from(WORDS),
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(
-            st.sampled_from(
-                [
-                    "role", "content", "type", "text", "messages", "input", "output", "tool_calls", "id",
-                    "call_id", "name", "arguments", "function", "exchanges", "request", "response", "uuid",
-                    "parentUuid", "message", "payload", "tool_use_id", "traj", "uri", "status", "usage",
-                ]
-            ),
-            st.one_of(
-                inner,
-                st.sampled_from(
-                    [
-                        "user", "assistant", "tool", "text", "tool_use", "tool_result", "thinking",
-                        "reasoning", "function_call", "function_call_output", "message", "response_item",
-                        "event_msg", "summary", "system", "compaction", "https://x/v1/messages",
-                        "https://x/v1/responses", "https://x/chat/completions",
-                    ]
-                ),
-            ),
-            max_size=5,
+            st.sampled_from(KEYS), st.one_of(inner, st.sampled_from(WORDS)), max_size=6
         ),
     ),
-    max_leaves=25,
-)  # fmt: skip
+    max_leaves=30,
+)
+
+SHAPES = st.sampled_from(
+    [
+        {"trace": {}, "observations": []},
+        {"eval": {}, "status": "success", "version": 2, "samples": []},
+        {"messages": [], "projectHash": "p"},
+        {"history": [], "trajectory": []},
+        {"messages": [], "response": {}, "kwargs": {}},
+        {"resourceSpans": [{"scopeSpans": [{"spans": []}]}]},
+        {"kind": "ActionEvent", "source": "agent", "timestamp": ""},
+        {"type": "session", "cwd": "/"},
+        {"type": "gemini", "content": ""},
+        {"type": "user", "uuid": "1", "parentUuid": None, "sessionId": "s"},
+        {"type": "response_item", "payload": {}},
+        {"contents": []},
+    ]
+)
+
+
+@given(
+    st.sampled_from([word for word in WORDS if word.startswith("https")]),
+    st.lists(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5), max_size=4),
+    JSON,
+)
+def test_no_recorded_stream_breaks_its_reader(uri: str, events: list[Any], request: Any) -> None:
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events) or "data: {}\n\n"
+    record = {"uri": uri, "request": request, "response": stream}
+    asked = {"messages": [{"role": "user", "content": "Hi"}], "input": "Hi", "contents": []}
+    for given_request in (request, asked):
+        try:
+            transcript = read_value({"exchanges": [{**record, "request": given_request}]})
+        except NotATranscript as refusal:
+            assert refusal.reason
+        else:
+            assert_sound(transcript)
+
+
+@given(SHAPES, st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5), st.lists(JSON, max_size=3))
+def test_no_tools_file_with_nonsense_in_it_breaks_its_reader(
+    shape: dict[str, Any], members: dict[str, Any], more: list[Any]
+) -> None:
+    lists = ("messages", "observations", "samples", "history", "trajectory", "contents")
+    record = {key: more if key in lists and key in shape else value for key, value in shape.items()}
+    for value in ({**record, **members}, [{**record, **members}, *more]):
+        for reader in (read_value, read_records):
+            try:
+                given = value if isinstance(value, list) or reader is read_value else [value]
+                transcript = reader(given)  # type: ignore[arg-type]
+            except NotATranscript as refusal:
+                assert refusal.reason
+            else:
+                assert_sound(transcript)
 
 
 @given(st.one_of(JSON, st.lists(JSON, max_size=4)), st.booleans())

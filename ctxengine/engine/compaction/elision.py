@@ -1,0 +1,86 @@
+"""Typed pointers: what stands in a summary for content that a summariser must not read (frozen-prefix spec, Compaction)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxengine.engine.ids import ItemId, parse_item_id
+from ctxengine.engine.items import ForeignPart, Item, ItemKind, TextPart
+from ctxengine.engine.trust.levels import Trust
+
+READABLE = frozenset({Trust.USER, Trust.MODEL})
+"""A summariser reads these two levels and no other (design 7.15)."""
+
+KIND_NAMES = {
+    ItemKind.USER_MESSAGE: "user.message",
+    ItemKind.ASSISTANT_MESSAGE: "assistant.message",
+    ItemKind.TOOL_CALL: "tool.call",
+    ItemKind.TOOL_RESULT: "tool.result",
+    ItemKind.SUMMARY: "summary",
+}
+
+
+class ElidedSpan(BaseModel):
+    """Content that was there, what it was, how large, how trusted, and where it still is."""
+
+    model_config = ConfigDict(frozen=True)
+
+    item_id: str
+    """`sequence.ordinal`; recall takes it."""
+    kind: str
+    trust_level: Trust
+    byte_length: int
+    """UTF-8 bytes of the content as received."""
+    artifact_ref: str | None = None
+    """Where the content lies when that is not the session's own body store."""
+    event_id: int
+    """Event the content arrived in."""
+
+    @property
+    def item(self) -> ItemId:
+        """The id as a value."""
+        return parse_item_id(self.item_id)
+
+
+def span_of(item: Item) -> ElidedSpan:
+    """The pointer's facts for one item."""
+    return ElidedSpan(
+        item_id=str(item.id),
+        kind=KIND_NAMES[item.kind],
+        trust_level=item.trust,
+        byte_length=item.bytes_len,
+        event_id=item.id.sequence,
+    )
+
+
+def pointer_line(span: ElidedSpan) -> str:
+    """`[elided] tool.result 3.0 (external_untrusted, 4,214 bytes) -> recall "3.0"`."""
+    where = span.artifact_ref or f'recall "{span.item_id}"'
+    return (
+        f"[elided] {span.kind} {span.item_id} ({span.trust_level.value.lower()}, "
+        f"{span.byte_length:,} bytes) -> {where}"
+    )
+
+
+def rest_line(spans: Sequence[ElidedSpan]) -> str:
+    """One line for pointers that a summary has no room to list one by one; the event lists them all."""
+    levels = "/".join(sorted({span.trust_level.value.lower() for span in spans}))
+    total = sum(span.byte_length for span in spans)
+    return (
+        f"[elided] {len(spans)} more between {spans[0].item_id} and {spans[-1].item_id} "
+        f"({levels}, {total:,} bytes in all) -> recall any of them by its id"
+    )
+
+
+def is_readable(item: Item) -> bool:
+    """Whether a summariser may read the item's text: said by the user or the model, and text at all."""
+    if item.kind is ItemKind.SUMMARY or item.trust not in READABLE:
+        return False
+    return all(isinstance(part, TextPart) for part in item.parts)
+
+
+def has_foreign_block(item: Item) -> bool:
+    """Whether a block only one provider understands is among the item's parts."""
+    return any(isinstance(part, ForeignPart) for part in item.parts)

@@ -1,0 +1,266 @@
+"""What a summariser gets: the words of the user and the model, calls, and pointers for everything else.
+
+Nothing untrusted passes: results are pointers, text that repeats them word for word is replaced by them, secrets are masked
+(design 7.2, 7.15 and 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxengine.engine.canonical import digest_of
+from ctxengine.engine.compaction.elision import ElidedSpan, is_readable, pointer_line, span_of
+from ctxengine.engine.compaction.parrot import (
+    LEAST_CHARS,
+    Brought,
+    Run,
+    Said,
+    Untrusted,
+    repeated_runs,
+    replace_runs,
+)
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import Item, ItemKind, TextPart, Unit
+from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.redaction.patterns import DETECTOR_VERSION
+from ctxengine.engine.redaction.redact import redact
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+
+_MAX_STRINGS = 64
+
+
+class Statement(BaseModel):
+    """Something the user or the model said."""
+
+    model_config = ConfigDict(frozen=True)
+
+    item_id: str
+    trust: Trust
+    text: str
+    answered: bool = True
+    """For a user's message: whether the model spoke after it."""
+    final: bool = False
+    """For the model: whether it said this without calling a tool in the same breath."""
+
+
+class CallNote(BaseModel):
+    """A call as far as it may be told: the tool and the texts among its arguments."""
+
+    model_config = ConfigDict(frozen=True)
+
+    item_id: str
+    name: str
+    texts: tuple[tuple[str, str], ...] = ()
+    """(member name, text) of its string arguments, outermost first."""
+
+
+class SummarySource(BaseModel):
+    """One exact range of a session, ready for a summariser. `digest` tells two states of it apart."""
+
+    model_config = ConfigDict(frozen=True)
+
+    first_sequence: int
+    through_sequence: int
+    """Last sequence the range covers: one before the unit that follows."""
+    turns: int
+    units: int
+    tokens: int
+    """What the range costs a request now."""
+    statements: tuple[Statement, ...]
+    calls: tuple[CallNote, ...]
+    elided: tuple[ElidedSpan, ...]
+    source_event_ids: tuple[int, ...]
+    masked: int = 0
+    """Secrets masked on the way in."""
+    detector: str = DETECTOR_VERSION
+    digest: str = ""
+
+
+def source_of(
+    units: Sequence[Unit],
+    *,
+    first: EventSeq,
+    through: EventSeq,
+    tokens: int,
+    untrusted: Iterable[Untrusted],
+    brought: Brought,
+) -> SummarySource:
+    """Everything of these units that may be read.
+
+    Args:
+        units: the units that start in [first, through].
+        untrusted: all untrusted text of the session before the range's end, oldest first.
+        brought: what makes a repeated run somebody's own.
+    """
+    reader = _Reader()
+    for unit in units:
+        reader.take(unit)
+    reader.replace(repeated_runs(reader.said, untrusted, brought))
+    source = SummarySource(
+        first_sequence=first,
+        through_sequence=through,
+        turns=sum(unit.items[0].kind is ItemKind.USER_MESSAGE for unit in units),
+        units=len(units),
+        tokens=tokens,
+        statements=tuple(reader.statements()),
+        calls=tuple(reader.calls()),
+        elided=tuple(reader.elided),
+        source_event_ids=tuple(sorted(reader.sources)),
+        masked=reader.masked,
+    )
+    return source.model_copy(update={"digest": digest_of(source.model_dump(mode="json"))})
+
+
+def untrusted_of(units: Iterable[Unit]) -> Iterable[Untrusted]:
+    """The untrusted texts among units, in their order."""
+    for unit in units:
+        for item in unit.items:
+            if item.trust in {Trust.USER, Trust.MODEL, Trust.PLATFORM}:
+                continue
+            text = "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
+            if text:
+                span = span_of(item)
+                yield Untrusted(item.id, span.kind, item.trust, item.bytes_len, text)
+
+
+def pointer_of(source: Untrusted) -> str:
+    """The pointer that replaces a repeated run."""
+    return pointer_line(
+        ElidedSpan(
+            item_id=str(source.item),
+            kind=source.kind,
+            trust_level=source.trust,
+            byte_length=source.bytes_len,
+            event_id=source.item.sequence,
+        )
+    )
+
+
+def argument_texts(arguments: str | None) -> list[tuple[str, str]]:
+    """(member, text) of the strings in a call's arguments; broken arguments are told whole."""
+    if not arguments:
+        return []
+    try:
+        node = parse(arguments)
+    except LexemeError:
+        return [("", arguments)]
+    found: list[tuple[str, str]] = []
+    _collect(node, "", found)
+    return found[:_MAX_STRINGS]
+
+
+def _collect(node: Node, name: str, found: list[tuple[str, str]]) -> None:
+    if node.kind is NodeKind.STRING:
+        found.append((name, node.text() or ""))
+    for key, member in node.items():
+        _collect(member, key, found)
+    for element in node:
+        _collect(element, name, found)
+
+
+class _Reader:
+    """Collects texts in order, so that all of them are held against the evidence in one pass."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+        self.elided: list[ElidedSpan] = []
+        self.sources: set[int] = set()
+        self.masked = 0
+        self._entries: list[tuple[Item, str, int, bool]] = []
+        """(item, argument member, place in `said`, said without a call)."""
+
+    def take(self, unit: Unit) -> None:
+        """Sort one unit's items into what may be read and what is pointed at."""
+        calls = any(item.kind is ItemKind.TOOL_CALL for item in unit.items)
+        for item in unit.items:
+            self.sources.add(item.id.sequence)
+            if item.kind is ItemKind.TOOL_CALL:
+                self._call(item)
+            elif is_readable(item):
+                text = "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
+                self._add(item, "", text, not calls)
+            else:
+                self.elided.append(span_of(item))
+
+    def _call(self, item: Item) -> None:
+        texts = argument_texts(item.arguments) or [("", "")]
+        for name, text in texts:
+            self._add(item, name, text, False)
+
+    def _add(self, item: Item, member: str, text: str, alone: bool) -> None:
+        self._entries.append((item, member, len(self.said), alone))
+        self.said.append(Said(item.id.sequence, model_view(text)))
+
+    def replace(self, runs: Sequence[Sequence[Run]]) -> None:
+        """Put pointers where untrusted text was repeated, then mask secrets."""
+        asked = {place for item, _, place, _ in self._entries if item.kind is ItemKind.TOOL_CALL}
+        for place, all_found in enumerate(runs):
+            said = self.said[place]
+            found = [
+                run
+                for run in all_found
+                if not (place in asked and is_address(said.text[run.start : run.end]))
+            ]
+            text = replace_runs(said.text, found, pointer_of) if found else said.text
+            clean = redact(text)
+            self.masked += clean.masked
+            self.said[place] = Said(said.sequence, clean.text)
+
+    def statements(self) -> Iterable[Statement]:
+        """What was said, a user's message marked as answered when the model spoke later."""
+        spoke = max(
+            (
+                item.id.sequence
+                for item, *_ in self._entries
+                if item.kind in {ItemKind.ASSISTANT_MESSAGE, ItemKind.TOOL_CALL}
+            ),
+            default=0,
+        )
+        for item, _, place, alone in self._entries:
+            if item.kind is ItemKind.TOOL_CALL or not self.said[place].text.strip():
+                continue
+            user = item.trust is Trust.USER
+            yield Statement(
+                item_id=str(item.id),
+                trust=item.trust,
+                text=self.said[place].text,
+                answered=not user or item.id.sequence < spoke,
+                final=alone and not user,
+            )
+
+    def calls(self) -> Iterable[CallNote]:
+        """The calls with their texts."""
+        texts: dict[str, list[tuple[str, str]]] = {}
+        names: dict[str, str] = {}
+        for item, member, place, _ in self._entries:
+            if item.kind is ItemKind.TOOL_CALL:
+                names[str(item.id)] = item.name or ""
+                text = self.said[place].text
+                texts.setdefault(str(item.id), []).extend([(member, text)] if text else [])
+        for item_id, found in texts.items():
+            yield CallNote(item_id=item_id, name=_plain(names[item_id]), texts=tuple(found))
+
+
+def _plain(name: str) -> str:
+    """A tool's name where it is one; a model may call anything, and a sentence is no name."""
+    ok = len(name) <= 64 and all(c.isalnum() or c in "._-:/" for c in name)
+    return name if ok and name else "(unnamed)"
+
+
+def is_address(run: str) -> bool:
+    """Whether a run is a path or an address and no sentence: no blank, each step of it shorter than a repeated run.
+
+    Calls have to name what a listing showed them; a long name that is itself a message is still one step, and is replaced.
+    """
+    if any(character.isspace() for character in run):
+        return False
+    return all(len(step) < LEAST_CHARS for step in run.replace("\\", "/").split("/"))
+
+
+def as_plain(source: SummarySource) -> dict[str, Any]:
+    """The source as plain data, for a summariser behind another port."""
+    return source.model_dump(mode="json")

@@ -1,0 +1,141 @@
+"""Inspect evaluation logs: one session for each sample; long texts stand apart and are referred to."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from ctxengine.engine.importers.dialect import Facts, array_at, object_at, text_at
+from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.errors import NotATranscript
+from ctxengine.engine.importers.loose import add_said, read_message
+from ctxengine.engine.importers.texts import time_of
+from ctxengine.engine.importers.transcript import (
+    ForeignSession,
+    ForeignTool,
+    ForeignUsage,
+    Transcript,
+)
+from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+
+FORMAT = "inspect_ai_log"
+_REFERENCE = re.compile(r"attachment://([0-9a-f]{32})")
+
+
+class _Call(NamedTuple):
+    """One model event: facts of the answer it gave."""
+
+    facts: Facts
+    tools: list[Node]
+
+
+def read_document(root: Node) -> Transcript:
+    """Read a log.
+
+    Raises:
+        NotATranscript: the log was written without samples, so that there is no conversation in it.
+    """
+    samples = array_at(root, "samples")
+    if not samples:
+        raise NotATranscript(
+            "it holds no samples (it was written with results only), so there is no conversation in it."
+        )
+    model = text_at(object_at(root, "eval"), "model")
+    return Transcript(FORMAT, [_sample(n, sample, model) for n, sample in enumerate(samples, 1)])
+
+
+def _sample(number: int, sample: Node, model: str | None) -> ForeignSession:
+    name, epoch = sample.get("id"), sample.get("epoch")
+    draft = SessionDraft(f"sample-{number}", "openai")
+    draft.title = f"sample {name.raw if name else number}, epoch {epoch.raw if epoch else 1}"
+    draft.model = model
+    texts = _attachments(sample)
+    events = array_at(sample, "events") or array_at(
+        object_at(sample, "transcript") or sample, "events"
+    )
+    calls = _model_calls(events)
+    for call in calls.values():
+        for tool in call.tools:
+            draft.declare(_tool(tool))
+    for place, message in enumerate(array_at(sample, "messages"), 1):
+        where = f"sample {number} message {place}"
+        known = calls.get(text_at(message, "id") or "")
+        facts = known.facts if known is not None else Facts(model=text_at(message, "model"))
+        add_said(draft, read_message(_resolved(message, texts)), where, facts)
+    for place, event in enumerate(events, 1):
+        kind = text_at(event, "event") or "unnamed"
+        detail = f"Events of kind {kind}; the messages say what was said in them."
+        draft.leave_many(f"event_{kind}", f"sample {number} event {place}", detail)
+    return draft.finish()
+
+
+def _model_calls(events: list[Node]) -> dict[str, _Call]:
+    """Facts of model events, by the id of the message each gave."""
+    calls: dict[str, _Call] = {}
+    for event in events:
+        output = object_at(event, "output")
+        choices = array_at(output, "choices") if output is not None else []
+        message_id = text_at(object_at(choices[0], "message"), "id") if choices else None
+        if message_id is None:
+            continue
+        facts = Facts(
+            model=text_at(output, "model"),
+            usage=_usage(object_at(output, "usage")),
+            stop_reason=text_at(choices[0], "stop_reason"),
+            at=time_of(text_at(event, "timestamp")),
+        )
+        calls[message_id] = _Call(facts, array_at(event, "tools"))
+    return calls
+
+
+def _usage(node: Node | None) -> ForeignUsage | None:
+    """Providers differ in whether cached tokens are inside the input: the total tells."""
+    usage = node.value() if node is not None else None
+    if node is None or not isinstance(usage, dict):
+        return None
+    numbers = {k: v for k, v in usage.items() if type(v) is int and v >= 0}
+    read = numbers.get("input_tokens_cache_read")
+    write = numbers.get("input_tokens_cache_write")
+    fresh, output = numbers.get("input_tokens"), numbers.get("output_tokens")
+    total = numbers.get("total_tokens")
+    if fresh is not None and total == fresh + (output or 0):
+        fresh = max(0, fresh - (read or 0) - (write or 0))
+    return ForeignUsage(fresh, read, write, output, raw=node.raw)
+
+
+def _attachments(sample: Node) -> dict[str, str]:
+    """Texts that were moved out of messages and events, by their digest."""
+    apart = object_at(sample, "attachments") or object_at(
+        object_at(sample, "transcript"), "content"
+    )
+    if apart is None:
+        return {}
+    found = ((key, node.text()) for key, node in apart.items())
+    return {key: text for key, text in found if text is not None}
+
+
+def _resolved(message: Node, texts: dict[str, str]) -> Node:
+    """The message with every reference replaced; itself when it refers to nothing that is there."""
+    raw = message.raw
+    if not texts or "attachment://" not in raw:
+        return message
+
+    def text_of(found: re.Match[str]) -> str:
+        text = texts.get(found[1])
+        return found[0] if text is None else json.dumps(text)[1:-1]
+
+    try:
+        return parse(_REFERENCE.sub(text_of, raw))
+    except LexemeError:
+        return message
+
+
+def _tool(node: Node) -> ForeignTool:
+    schema = node.get("parameters")
+    known = schema is not None and schema.kind is NodeKind.OBJECT
+    return ForeignTool(
+        name=text_at(node, "name") or "unnamed",
+        description=text_at(node, "description") or "",
+        input_schema=schema.raw if known and schema is not None else '{"type":"object"}',
+    )

@@ -1,0 +1,55 @@
+"""Langfuse exports: a trace with its observations."""
+
+from __future__ import annotations
+
+from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.texts import time_of
+from ctxengine.engine.importers.traces import Span, TraceReader
+from ctxengine.engine.importers.transcript import ForeignUsage, Transcript
+from ctxengine.engine.importers.usage import inclusive_usage
+from ctxengine.engine.lexeme import Node
+
+FORMAT = "langfuse_otel_trace"
+_CACHE_READ = ("input_cache_read", "prompt_details.cache_read", "input_cached_tokens")
+
+
+def read_document(root: Node) -> Transcript:
+    """Read an export of one trace."""
+    observations = array_at(root, "observations") or array_at(
+        object_at(root, "trace") or root, "observations"
+    )
+    spans = [_span(n, observation) for n, observation in enumerate(observations, 1)]
+    transcript = TraceReader().read(spans, FORMAT)
+    name = text_at(object_at(root, "trace"), "name")
+    for session in transcript.sessions:
+        if name and session.title == "Untitled session":
+            session.title = name
+    return transcript
+
+
+def _span(number: int, observation: Node) -> Span:
+    kind = (text_at(observation, "type") or "").lower()
+    name = text_at(observation, "name") or ""
+    start = text_at(observation, "startTime") or ""
+    return Span(
+        where=f"observation {number}",
+        kind=kind,
+        name=name.removeprefix("running tool: ").removeprefix("execute_tool "),
+        span_id=text_at(observation, "id") or str(number),
+        parent=text_at(observation, "parentObservationId"),
+        start=start,
+        at=time_of(start),
+        request=observation.get("input"),
+        answer=observation.get("output"),
+        model=text_at(observation, "model"),
+        usage=_usage(observation),
+    )
+
+
+def _usage(observation: Node) -> ForeignUsage | None:
+    return inclusive_usage(
+        object_at(observation, "usageDetails"),
+        prompt="input",
+        cache_read=_CACHE_READ,
+        output=("output",),
+    )

@@ -1,0 +1,239 @@
+"""Rows 9 to 15 of a request in wire order: blocks and units, each rendered once (design 3 and 6)."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from ctxengine.engine.compaction.marks import PROMOTED_TEXT
+from ctxengine.engine.fresh import memory_text, runtime_text
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ItemKind, Opaque, Unit
+from ctxengine.engine.memo import BuildMemo, Single, Tape
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.skills import skill_text
+from ctxengine.engine.render import RenderContext, unit_messages
+from ctxengine.engine.request import CheckpointInput, RecordedDigest, Rendered, RunInput
+from ctxengine.engine.row_nine import row_nine_text
+from ctxengine.engine.stretch import Part, Stretch, Totals
+from ctxengine.engine.wire.base import Fragment, WireMessage, WireRenderer, WireText
+from ctxengine.engine.working_state.render import block_text
+
+_ROW_OF: dict[Part, int] = {"history": 10, "active": 10, "input": 15}
+
+
+@dataclass(slots=True)
+class Behind:
+    """What stands behind the prefix: stretches in wire order, with the places that markers refer to."""
+
+    stretches: list[Stretch] = field(default_factory=list)
+    fragments: list[Fragment] = field(default_factory=list)
+    opaque_units: list[EventSeq] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)
+    history_end: int = 0
+    completed_end: int = 0
+    taped: list[tuple[Tape, range]] = field(default_factory=list)
+    """Where units stand on the memo's tapes."""
+    singles: list[Single] = field(default_factory=list)
+    """Units with reasoning, which stand on no tape."""
+
+    def put(self, stretch: Stretch) -> None:
+        """Add a stretch at the end."""
+        self.stretches.append(stretch)
+        self.fragments.extend(stretch.fragments)
+
+
+def assemble(
+    run: RunInput,
+    checkpoint: CheckpointInput,
+    plan: Plan,
+    renderer: WireRenderer,
+    memo: BuildMemo,
+) -> Behind:
+    """Render what is new and put everything behind the prefix in order.
+
+    Raises:
+        WireInvalid: a name or an id cannot stand on the wire.
+    """
+    context = RenderContext(
+        nonce_key=run.nonce_key,
+        wire_names={tool.name: tool.wire_name for tool in plan.tools},
+        api=renderer.api.value,
+        foreign_as_pointer=run.imported,
+        inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+    )
+    memo.bind(context, renderer)
+    parts = Behind()
+    rows = _Rows(parts, run, renderer, context, memo)
+    rows.block(9, _row_nine(run), recorded=run.summary)
+    rows.units(run.history, "history", run.allocation.floors.pointer, {})
+    parts.history_end = len(parts.fragments)
+    rows.pinned(run.pinned)
+    split = _trailing_input(run.active)
+    rows.units(run.active[:split], "active", run.allocation.active_pointer, checkpoint.opaque)
+    parts.completed_end = len(parts.fragments)
+    rows.block(14, _fresh(run), recorded=run.fresh)
+    rows.units(run.active[split:], "input", EventSeq(0), {})
+    return parts
+
+
+def _trailing_input(active: Sequence[Unit]) -> int:
+    """Where the unanswered user input at the end of the run begins."""
+    split = len(active)
+    while split and active[split - 1].items[0].kind is ItemKind.USER_MESSAGE:
+        split -= 1
+    return split
+
+
+def _row_nine(run: RunInput) -> str:
+    return row_nine_text(run.left_out, run.tiles, run.history, run.active, run.nonce_key)
+
+
+def _fresh(run: RunInput) -> str:
+    rows = [
+        *(skill_text(skill, run.nonce_key) for skill in run.skills),
+        block_text(run.state, run.nonce_key, run.step),
+        memory_text(run.memory.knowledge, kind="knowledge", nonce_key=run.nonce_key, step=run.step),
+        memory_text(run.memory.recall, kind="recall", nonce_key=run.nonce_key, step=run.step),
+        memory_text(
+            run.memory.corrections, kind="correction", nonce_key=run.nonce_key, step=run.step
+        ),
+        runtime_text(run.runtime),
+    ]
+    return "\n".join(row for row in rows if row)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Puts blocks and units behind one another."""
+
+    parts: Behind
+    run: RunInput
+    renderer: WireRenderer
+    context: RenderContext
+    memo: BuildMemo
+
+    def block(self, row: int, text: str, *, recorded: RecordedDigest | None = None) -> None:
+        """A text of platform or memory that is no unit; `recorded` stands in for one that is no longer kept."""
+        if recorded is not None:
+            self.parts.absent.add(recorded.why)
+            bounds = (Totals(), Totals())
+            self.parts.put(Stretch(row, "block", "whole", (), (), (recorded.digest,), bounds))
+            return
+        if not text:
+            return
+        fragments = self.renderer.fragments(WireMessage("user", (WireText(text),)))
+        digest = hashlib.sha256(b"".join([fragment.data for fragment in fragments])).hexdigest()
+        bounds = (Totals(), Totals(fragments=len(fragments)))
+        self.parts.put(Stretch(row, "block", "whole", (), fragments, (digest,), bounds))
+
+    def units(
+        self,
+        units: Sequence[Unit],
+        part: Part,
+        pointer_floor: EventSeq,
+        opaque: Mapping[EventSeq, Sequence[Opaque]],
+    ) -> None:
+        """Consecutive units: pointers below the floor, whole from there on."""
+        split = bisect_left(units, pointer_floor, key=attrgetter("sequence"))
+        for form, some in (("pointer", units[:split]), ("whole", units[split:])):
+            apart = (
+                [
+                    place
+                    for place, unit in enumerate(some)
+                    if opaque.get(unit.sequence) or unit.sequence in self.run.digests
+                ]
+                if opaque or self.run.digests
+                else []
+            )
+            begin = 0
+            for place in apart:
+                self._taped(some[begin:place], part, form)
+                self._apart(some[place], part, form, tuple(opaque.get(some[place].sequence, ())))
+                begin = place + 1
+            self._taped(some[begin:], part, form)
+
+    def pinned(self, units: Sequence[Unit]) -> None:
+        """Units that stand behind history because an operator wants them whole, opened by a platform line (design 7.8)."""
+        if not units:
+            return
+        self.block(10, PROMOTED_TEXT)
+        for unit in units:
+            recorded = self.run.digests.get(unit.sequence)
+            if recorded is not None:
+                self.parts.absent.add(recorded.why)
+                rendered = Rendered((), recorded.digest)
+            else:
+                rendered = render_unit(unit, self.context, self.renderer, as_pointers=False)
+            bounds = (Totals(), Totals().after(unit, len(rendered.fragments)))
+            self.parts.put(
+                Stretch(
+                    10, "pinned", "whole", (unit,), rendered.fragments, (rendered.digest,), bounds
+                )
+            )
+
+    def _taped(self, units: Sequence[Unit], part: Part, form: str) -> None:
+        if not units:
+            return
+        tape = self.memo.tape(form)
+        places = tape.place(
+            list(units),
+            lambda unit: render_unit(
+                unit, self.context, self.renderer, as_pointers=form == "pointer"
+            ),
+        )
+        self.parts.taped.append((tape, places))
+        self.parts.put(tape.stretch(places, row=_ROW_OF[part], part=part, form=form))
+
+    def _apart(self, unit: Unit, part: Part, form: str, opaque: tuple[Opaque, ...]) -> None:
+        """A unit with reasoning, or one whose bytes may be gone."""
+        recorded = self.run.digests.get(unit.sequence)
+        if recorded is not None and not opaque:
+            self.parts.absent.add(recorded.why)
+            rendered = Rendered((), recorded.digest)
+        else:
+            single = self._with_reasoning(unit, form, opaque)
+            rendered = single.rendered
+            self.parts.singles.append(single)
+            self.parts.opaque_units.append(unit.sequence)
+        bounds = (Totals(), Totals().after(unit, len(rendered.fragments)))
+        self.parts.put(
+            Stretch(
+                _ROW_OF[part], part, form, (unit,), rendered.fragments, (rendered.digest,), bounds
+            )
+        )
+
+    def _with_reasoning(self, unit: Unit, form: str, opaque: tuple[Opaque, ...]) -> Single:
+        single = self.memo.singles.get(unit.sequence)
+        if single is None or (single.unit, single.form, single.opaque) != (unit, form, opaque):
+            rendered = render_unit(
+                unit,
+                self.context,
+                self.renderer,
+                as_pointers=form == "pointer",
+                opaque=opaque,
+            )
+            single = Single(unit, form, opaque, rendered)
+            self.memo.singles[unit.sequence] = single
+        return single
+
+
+def render_unit(
+    unit: Unit,
+    context: RenderContext,
+    renderer: WireRenderer,
+    *,
+    as_pointers: bool,
+    opaque: tuple[Opaque, ...] = (),
+) -> Rendered:
+    """Render one unit to ready bytes with their digest."""
+    fragments: list[Fragment] = []
+    digest = hashlib.sha256()
+    for message in unit_messages(unit, context, as_pointers=as_pointers, opaque=opaque):
+        for fragment in renderer.fragments(message):
+            fragments.append(fragment)
+            digest.update(fragment.role.encode() + b"\x00" + fragment.data + b"\x00")
+    return Rendered(tuple(fragments), digest.hexdigest())

@@ -1,0 +1,143 @@
+"""`PATCH sessions/{id}`: another model, agent, persona, policy, snapshot or environment from the next run on (design 7.16)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
+from django.db import transaction
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.planner import PlanRequest
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import SessionRow
+from ctxengine.service.access import session_of
+from ctxengine.service.audit import record_audit
+from ctxengine.service.clock import utc_now
+from ctxengine.service.open_session import pin_agent, snapshot_fields
+from ctxengine.service.plans import candidates, policy_of
+from ctxengine.service.refusals import refusing
+from ctxengine.service.rotation import same_request
+from ctxengine.service.specs import Actor, Configure, Configured, ServiceError
+from ctxengine.service.wiring import facts_about, log_of, renderer_of
+
+
+def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Configured:
+    """Choose another configuration. Nothing is rebuilt before the next run starts; an open run keeps its plan.
+
+    Raises:
+        ServiceError: `session_ended` (409); `agent_changed` (409); `unsupported_provider`, `invalid_schema`, `duplicate_tool`,
+            `unknown_class` (422); `invalid_content` (422) when no field was given.
+    """
+    session = session_of(actor, session_id)
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
+    fields = sorted(spec.model_dump(exclude_none=True))
+    if not fields:
+        raise ServiceError("invalid_content", 422, "Name at least one field to change.")
+    now = utc_now()
+    with refusing(), transaction.atomic():
+        _check(spec)
+        if spec.agent is not None:
+            pin_agent(actor, spec.agent, now)
+        draft = EventDraft(
+            type=EventType.SESSION_CONFIGURED,
+            trust=Trust.PLATFORM,
+            payload={"format": ContentFormat.TEXT.value, "fields": fields},
+            body=json.dumps(spec.model_dump(mode="json", exclude_none=True)),
+            owner=session.principal,
+        )
+        batch = log_of(session).append([draft], expected=None, at=now, key=actor.idempotency_key)
+        record_audit(
+            actor=actor,
+            action="session.configured",
+            target=str(session.id),
+            after={"fields": fields},
+        )
+    return Configured(fields, batch.head.sequence)
+
+
+def _check(spec: Configure) -> None:
+    """Refuse now what the next run could not resolve."""
+    if spec.model is not None:
+        renderer_of(spec.model.provider)
+    if spec.tools is not None:
+        candidates(spec.tools)
+    policy_of(spec.policy)
+
+
+def wanted_changes(log: PostgresLog, session: SessionRow, old: Plan, *, since: int) -> PlanRequest:
+    """The pinned plan's request with every change chosen after event `since`, the latest of each kind."""
+    wanted = same_request(old)
+    chosen = [e for e in log.every(EventType.SESSION_CONFIGURED) if e.sequence > since]
+    for event in reversed(chosen):
+        text = log.body(event.body.id) if event.body is not None else None
+        if text is not None:
+            wanted = _changed(wanted, Configure.model_validate(json.loads(text)), session, old)
+    return wanted
+
+
+def _changed(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
+    for apply in _APPLY:
+        wanted = apply(wanted, spec, session, old)
+    return wanted
+
+
+def _model(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
+    if spec.model is None:
+        return wanted
+    known = facts_about(spec.model.provider, spec.model.name)
+    return replace(
+        wanted,
+        provider=spec.model.provider,
+        model=spec.model.name,
+        window=spec.model.window or known.window,
+        max_output=spec.model.max_output or known.max_output,
+    )
+
+
+def _agent(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
+    if spec.agent is not None:
+        wanted = replace(
+            wanted,
+            agent_name=model_view(spec.agent.name),
+            agent_version=model_view(spec.agent.version),
+            instructions=spec.agent.instructions,
+        )
+    if spec.tools is None:
+        return wanted
+    gone = {tool.name for tool in old.tools if tool.removed}
+    tools = [
+        tool.model_copy(update={"removed": True}) if tool.name in gone else tool
+        for tool in candidates(spec.tools)
+    ]
+    return replace(wanted, tools=tools)
+
+
+def _texts(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
+    if spec.persona is not None:
+        wanted = replace(wanted, persona=spec.persona, persona_revision=None)
+    return replace(wanted, **snapshot_fields(spec, session.id))
+
+
+def _figures(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
+    if spec.policy is not None:
+        wanted = replace(wanted, policy=policy_of(spec.policy))
+    if spec.environment is not None:
+        bound = {model_view(name): model_view(value) for name, value in spec.environment.items()}
+        wanted = replace(wanted, environment=bound)
+    return wanted
+
+
+_APPLY: tuple[Callable[[PlanRequest, Configure, SessionRow, Plan], PlanRequest], ...] = (
+    _model,
+    _agent,
+    _texts,
+    _figures,
+)

@@ -1,0 +1,152 @@
+"""`PUT sessions/{id}/authority`: what the session's principal may do from now on (spec, Authorization changes).
+
+A reduction holds at once, also for the open run: calls are refused where they are made, and no byte of the prefix changes. A
+grant never widens an open run; the next run's start makes a new plan of it. The one exception is a run that waits for this very
+access and has done no model work: its pins are made anew, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.plan.authority import newly_granted, scope_hashes
+from ctxengine.engine.plan.epochs import EpochReason
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.service.audit import record_audit
+from ctxengine.service.checkpoints import drop_checkpoint
+from ctxengine.service.clock import utc_now
+from ctxengine.service.refusals import refusing
+from ctxengine.service.rotate_epoch import turn_now
+from ctxengine.service.rotation import rotation, same_request
+from ctxengine.service.specs import Actor, AuthorityView, ServiceError, SetAuthority
+from ctxengine.service.wiring import log_of, plan_from
+
+
+def set_authority(*, actor: Actor, session_id: UUID, spec: SetAuthority) -> AuthorityView:
+    """Replace the scopes granted to a session.
+
+    Raises:
+        ServiceError: `session_ended` (409); `access_not_awaited` (409) when the run named to be resolved is not one that can
+        be.
+    """
+    session = session_of(actor, session_id)
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
+    wanted = tuple(sorted({model_view(scope) for scope in spec.scopes}))
+    with refusing(), transaction.atomic():
+        log = log_of(session)
+        log.lock()
+        session.refresh_from_db(fields=["settings", "epoch", "provider", "model"])
+        run = _open_run(session)
+        before = set(session.settings.get("scopes", ()))
+        granted, reduced = sorted(set(wanted) - before), sorted(before - set(wanted))
+        resolved = _awaiting(run, spec.resolves_run)
+        _append(actor, log, wanted, granted, reduced, spec)
+        _keep(session, run, wanted, set(reduced), resolved=resolved)
+        if resolved and run is not None:
+            _pin_anew(actor, session, log, run, wanted)
+        record_audit(
+            actor=actor,
+            action="authority.changed",
+            target=str(session.id),
+            before={"scopes": sorted(before)},
+            after={"scopes": list(wanted)},
+        )
+    return AuthorityView(granted, reduced, list(wanted), session.epoch)
+
+
+def _open_run(session: SessionRow) -> RunRow | None:
+    rows = RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
+    return rows.exclude(state="ended").first()
+
+
+def _awaiting(run: RunRow | None, named: UUID | None) -> bool:
+    """Whether the named run may get new pins: open, without any model work, and for the first time."""
+    if named is None:
+        return False
+    worked = RequestRow.objects.filter(run_id=named, status="answered")
+    if (
+        run is None
+        or run.id != named
+        or run.settings.get("access_resolved")
+        or worked.filter(tenant_id=run.tenant_id).exists()
+    ):
+        raise ServiceError(
+            "access_not_awaited",
+            409,
+            "Only an open run that no model has answered yet can be resolved, and only once; start another run.",
+        )
+    return True
+
+
+def _append(
+    actor: Actor,
+    log: PostgresLog,
+    wanted: tuple[str, ...],
+    granted: list[str],
+    reduced: list[str],
+    spec: SetAuthority,
+) -> None:
+    payload: dict[str, Any] = {
+        "granted": granted,
+        "reduced": reduced,
+        "scope_hashes": list(scope_hashes(wanted)),
+    }
+    if spec.resolves_run is not None:
+        payload["resolves"] = str(spec.resolves_run)
+    draft = EventDraft(type=EventType.AUTHORITY_CHANGED, trust=Trust.PLATFORM, payload=payload)
+    log.append([draft], expected=None, at=utc_now(), key=actor.idempotency_key)
+
+
+def _keep(
+    session: SessionRow,
+    run: RunRow | None,
+    wanted: tuple[str, ...],
+    reduced: set[str],
+    *,
+    resolved: bool,
+) -> None:
+    session.settings |= {"scopes": list(wanted), "authority_stated": True}
+    SessionRow.objects.filter(tenant_id=session.tenant_id, id=session.id).update(
+        settings=session.settings
+    )
+    if run is None:
+        return
+    if resolved:
+        run.settings |= {
+            "scopes": list(wanted),
+            "authority_stated": True,
+            "access_resolved": True,
+            "opaque_tokens": 0,
+        }
+    else:
+        left = [scope for scope in run.settings.get("scopes", ()) if scope not in reduced]
+        run.settings |= {"scopes": left}
+    RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
+
+
+def _pin_anew(
+    actor: Actor, session: SessionRow, log: PostgresLog, run: RunRow, wanted: tuple[str, ...]
+) -> None:
+    """Clear the waiting run's pins and its provider continuation."""
+    drop_checkpoint(run)
+    old = plan_from(log, plan_row_of(session))
+    if not newly_granted(old.authority_scope_hashes, wanted):
+        return
+    turned = rotation(
+        session,
+        old,
+        replace(same_request(old), scopes=wanted),
+        (EpochReason.RUN_AUTHORITY_CHANGED,),
+        note="missing access was resolved",
+    )
+    turn_now(actor=actor, session=session, log=log, turned=turned, expected=None)

@@ -1,0 +1,67 @@
+"""The cast of the console's tests: one tenant with three roles, a stranger, and sessions that were worked on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from ctxengine.ledger.models import Role, Tenant
+from tests.factories import LiveSession, make_person, make_tenant, pressed_session, worked_session
+
+
+@dataclass
+class Cast:
+    """Who and what a page test has at hand."""
+
+    tenant: Tenant
+    session: LiveSession
+    viewer: Client
+    operator: Client
+
+    @property
+    def slug(self) -> str:
+        return self.tenant.slug
+
+    def url(self, path: str = "") -> str:
+        """An address inside the tenant."""
+        return f"/t/{self.slug}/{path}"
+
+    def data(self, path: str, **query: Any) -> Any:
+        """The JSON twin of a page or list."""
+        response = self.operator.get(self.url(path), query)
+        assert response.status_code == 200, (path, response.status_code)
+        return json.loads(response.getvalue())
+
+    def page(self, path: str = "", **data: Any) -> str:
+        """The text of a page that an operator sees."""
+        response = self.operator.get(self.url(path), data)
+        assert response.status_code == 200, (path, response.status_code)
+        return response.content.decode()
+
+
+def client_of(person: Any) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    """A tenant with a worked session, a viewer and an operator."""
+    tenant = make_tenant()
+    return Cast(
+        tenant,
+        worked_session(tenant),
+        client_of(make_person(tenant, Role.VIEWER)),
+        client_of(make_person(tenant, Role.OPERATOR)),
+    )
+
+
+@pytest.fixture
+def pressed(cast: Cast) -> LiveSession:
+    """A session of the same tenant whose history had to yield."""
+    return pressed_session(cast.tenant, title="Nightly sync")

@@ -1,0 +1,130 @@
+"""P3: a session's strip, runs, plan and events."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import connection
+
+from ctxengine.ledger.models import Event
+from ctxengine.service.rotate_epoch import rotate_epoch
+from tests.factories import LiveSession
+from tests.inspector.conftest import Cast
+
+
+def test_runs_say_what_was_asked_called_and_answered(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/")
+    for text in ("Find out why.", "web", "It waits for a fixed time.", "Run 3"):
+        assert text in page
+
+
+def test_each_request_is_one_column_whose_layers_add_up(cast: Cast) -> None:
+    found = cast.data(f"sessions/{cast.session.id}.json")
+    columns = found["strip"]["columns"]
+    assert [column["id"] for column in columns] == [str(one) for one in cast.session.requests]
+    for column, line in zip(columns, request_lines(cast), strict=True):
+        layers = ("prefix", "summary", "conversation", "results", "fresh", "input")
+        assert sum(column[layer] for layer in layers) == line["total_tokens"]
+
+
+def request_lines(cast: Cast) -> list[dict[str, int]]:
+    lines = cast.data("requests.json")
+    mine = [line for line in lines if line["session_id"] == str(cast.session.id)]
+    return sorted(mine, key=lambda line: line["number"])
+
+
+def test_acts_stand_at_the_request_that_they_shaped(cast: Cast, pressed: LiveSession) -> None:
+    found = cast.data(f"sessions/{pressed.id}.json")
+    yielded = [act for act in found["view"]["acts"] if act["title"] == "tokens yielded"]
+    labels = {place["label"] for place in yielded[0]["places"]}
+    ran = {
+        step["label"] for run in found["runs"]["runs"] for step in run["steps"] if step["yields"]
+    }
+    assert labels
+    assert labels <= ran
+
+
+def test_a_rotation_starts_a_band_and_shows_its_reason(cast: Cast) -> None:
+    rotate_epoch(actor=cast.session.actor, session_id=cast.session.id, reason="operator", note="A trial.")
+    cast.session.ask("Again?").answer("Yes.")
+    found = cast.data(f"sessions/{cast.session.id}.json")
+    assert [band["epoch"] for band in found["view"]["bands"]] == [1, 2]
+    plan = cast.page(f"sessions/{cast.session.id}/plan/")
+    assert "Epoch 2: what is pinned" in plan
+    assert "operator" in plan
+    assert "Epoch 1: what is pinned" in cast.page(f"sessions/{cast.session.id}/plan/", epoch=1)
+
+
+def test_the_plan_shows_texts_and_the_roster(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/plan/")
+    for text in (
+        "You mend failing tests",
+        "Prefers small commits.",
+        "web.fetch",
+        "web_fetch",
+        "Skipped, 0",
+    ):
+        assert text in page
+
+
+def test_events_are_verified_and_open_at_an_address(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/events/", at=2)
+    assert "✓ verified on this page" in page
+    assert 'id="e-2" class="lit"' in page
+    assert "prefix_sha256" in page
+
+
+def test_an_altered_event_is_shown_as_altered(cast: Cast) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(
+            "UPDATE event SET trust = 'PLATFORM' WHERE session_id = %s AND sequence = 3",
+            [cast.session.id],
+        )
+        cursor.execute("SET session_replication_role = DEFAULT")
+    page = cast.page(f"sessions/{cast.session.id}/events/")
+    assert "✕ altered" in page
+    assert "the chain breaks at 3" in page
+
+
+def test_events_are_filtered_by_type_and_exported_whole(cast: Cast) -> None:
+    count = Event.objects.filter(session_id=cast.session.id).count()
+    rows = cast.data(f"sessions/{cast.session.id}/events.json")
+    assert [row["sequence"] for row in rows] == list(range(count, 0, -1))
+    page = cast.page(f"sessions/{cast.session.id}/events/", type="run.ended")
+    assert page.count("<tr id=") == 3
+
+
+def test_a_body_is_shown_and_downloaded_byte_for_byte(cast: Cast) -> None:
+    event = Event.objects.filter(session_id=cast.session.id, type="user.message.created").first()
+    assert event is not None
+    path = f"sessions/{cast.session.id}/events/{event.sequence}/"
+    assert "Which test is flaky?" in cast.page(path)
+    raw = cast.operator.get(cast.url(path + "raw"))
+    assert raw.content == b"Which test is flaky?"
+    assert raw["Content-Type"] == "application/octet-stream"
+    assert raw["Content-Disposition"].startswith("attachment")
+    assert raw["X-Content-Type-Options"] == "nosniff"
+
+
+def test_what_is_not_there_is_404(cast: Cast) -> None:
+    for path in (
+        f"sessions/{uuid.uuid4()}/",
+        f"sessions/{cast.session.id}/events/999/",
+        f"sessions/{cast.session.id}/plan/?epoch=9",
+        f"sessions/{cast.session.id}/items/999.0/",
+        f"sessions/{cast.session.id}/?from=x",
+    ):
+        assert cast.operator.get(cast.url(path)).status_code == 404, path
+
+
+def test_a_page_of_a_longer_session_asks_no_more(
+    cast: Cast, django_assert_max_num_queries: object
+) -> None:
+    for number in range(25):
+        cast.session.ask(f"Question {number}").answer("Yes.")
+    with django_assert_max_num_queries(19):  # type: ignore[operator]
+        page = cast.page(f"sessions/{cast.session.id}/")
+    assert "Older runs" in page
+    assert "Question 4" not in page
+    assert "Question 4" in cast.page(f"sessions/{cast.session.id}/", before=9)

@@ -1,0 +1,156 @@
+"""Every address of the console against everyone who may ask for it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from ctxengine.ledger.models import ImportRow, Role, Tenant
+from inspector import urls
+from tests.factories import LiveSession, make_person, make_tenant
+
+pytestmark = pytest.mark.django_db
+
+POSTS = {"prove", "logout"}
+OPEN_TO_ALL = {"login"}
+WITHOUT_TENANT = {"home", "login", "logout"}
+OPERATORS_POST = {"imports"}
+SHA = "ab" * 32
+
+
+class World:
+    """One tenant with a session, and the keys of every address in it."""
+
+    def __init__(self) -> None:
+        self.tenant = make_tenant()
+        self.session = LiveSession(self.tenant).ask("Anyone there?").answer("Yes.")
+        self.session.ask("Still?").answer("Yes.")
+        make_import(self.tenant)
+
+    def address(self, pattern: URLPattern) -> str:
+        """The address of a pattern, filled in with what exists."""
+        filled = {
+            "slug": self.tenant.slug,
+            "session_id": self.session.id,
+            "request_id": self.session.requests[0],
+            "before_id": self.session.requests[0],
+            "after_id": self.session.requests[1],
+            "sequence": 3,
+            "item_id": "3.0",
+            "sha256": SHA,
+            "twin": "html",
+        }
+        values = {name: filled[name] for name in pattern.pattern.converters}
+        address = reverse(f"inspector:{pattern.name}", kwargs=values)
+        return address + ("?part=messages.0" if pattern.name == "json-part" else "")
+
+
+def make_import(tenant: Tenant) -> None:
+    ImportRow.objects.create(
+        tenant_id=tenant.id,
+        sha256=SHA,
+        name="talk.json",
+        format="openai_chat",
+        items_in=1,
+        items_kept=1,
+        created_at=datetime.now(UTC),
+    )
+
+
+def tenant_pages() -> Iterator[URLPattern]:
+    for pattern in urls.urlpatterns:
+        if pattern.name not in WITHOUT_TENANT:
+            yield pattern
+
+
+def client(person: object = None) -> Client:
+    one = Client()
+    if person is not None:
+        one.force_login(person)  # type: ignore[arg-type]
+    return one
+
+
+def ask(one: Client, pattern: URLPattern, address: str) -> int:
+    status: int = (one.post if pattern.name in POSTS else one.get)(address).status_code
+    return status
+
+
+def test_a_stranger_is_sent_to_sign_in_everywhere() -> None:
+    world = World()
+    for pattern in tenant_pages():
+        response = (client().post if pattern.name in POSTS else client().get)(
+            world.address(pattern)
+        )
+        assert response.status_code == 302, pattern.name
+        assert response["Location"].startswith("/login/?next="), pattern.name
+
+
+def test_a_member_of_another_tenant_learns_nothing_anywhere() -> None:
+    world = World()
+    other = client(make_person(make_tenant(), Role.ADMIN))
+    for pattern in tenant_pages():
+        assert ask(other, pattern, world.address(pattern)) == 404, pattern.name
+
+
+def test_foreign_ids_are_404_under_ones_own_tenant() -> None:
+    world, own = World(), make_tenant()
+    member = client(make_person(own, Role.ADMIN))
+    for pattern in tenant_pages():
+        if set(pattern.pattern.converters) <= {"slug", "twin"}:
+            continue
+        address = world.address(pattern).replace(f"/t/{world.tenant.slug}/", f"/t/{own.slug}/")
+        assert ask(member, pattern, address) == 404, pattern.name
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_member_reads_every_page(role: Role) -> None:
+    world = World()
+    member = client(make_person(world.tenant, role))
+    expected = {"jump": 302, "diff-pick": 302}
+    for pattern in tenant_pages():
+        status = ask(member, pattern, world.address(pattern))
+        assert status == expected.get(str(pattern.name), 200), (pattern.name, status)
+
+
+@pytest.mark.parametrize(
+    ("role", "status"), [(Role.VIEWER, 403), (Role.OPERATOR, 400), (Role.ADMIN, 400)]
+)
+def test_only_operators_may_import(role: Role, status: int) -> None:
+    tenant = make_tenant()
+    member = client(make_person(tenant, role))
+    assert member.post(f"/t/{tenant.slug}/imports/").status_code == status
+
+
+def test_pages_are_never_kept_by_caches_and_carry_a_strict_policy() -> None:
+    world = World()
+    member = client(make_person(world.tenant))
+    for pattern in tenant_pages():
+        if pattern.name in POSTS:
+            continue
+        response = member.get(world.address(pattern))
+        assert "no-cache" in response["Cache-Control"] or "no-store" in response["Cache-Control"]
+        policy = response["Content-Security-Policy"]
+        assert "script-src 'self'" in policy
+        assert "style-src 'self'" in policy
+        assert "unsafe" not in policy
+
+
+def test_posts_need_the_forms_token() -> None:
+    world = World()
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(make_person(world.tenant))
+    address = f"/t/{world.tenant.slug}/requests/{world.session.requests[0]}/prove/"
+    assert strict.post(address).status_code == 403
+    assert strict.post(f"/t/{world.tenant.slug}/imports/").status_code == 403
+
+
+def test_ids_that_never_were_are_404() -> None:
+    tenant = make_tenant()
+    member = client(make_person(tenant))
+    for path in (f"sessions/{uuid.uuid4()}/", f"requests/{uuid.uuid4()}/", f"imports/{'0' * 64}/"):
+        assert member.get(f"/t/{tenant.slug}/{path}").status_code == 404

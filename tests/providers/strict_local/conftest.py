@@ -1,0 +1,63 @@
+"""A strict provider on a free port, the official SDKs on it, and a clock that only tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import anthropic
+import openai
+import pytest
+
+from ctxengine.providers.strict_local.clock import AdvancingClock
+from ctxengine.providers.strict_local.provider import StrictProvider
+from ctxengine.providers.strict_local.server import StrictServer
+
+START = 1_790_000_000.0
+WINDOWS = {"strict/small": 2_000, "claude-sonnet-4": 2_000, "gpt-4.1-nano": 2_000}
+
+
+@pytest.fixture
+def clock() -> AdvancingClock:
+    return AdvancingClock(lambda: START)
+
+
+@pytest.fixture
+def provider(clock: AdvancingClock) -> StrictProvider:
+    return StrictProvider(clock=clock, instance="t", windows=WINDOWS)
+
+
+@pytest.fixture
+def server(provider: StrictProvider) -> Iterator[StrictServer]:
+    with StrictServer(provider) as running:
+        yield running
+
+
+@pytest.fixture
+def claude(server: StrictServer) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=server.url, api_key="test", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def gpt(server: StrictServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=server.openai_url, api_key="test", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[StrictServer]:
+    """For tests that leave nothing behind: one server, whose clients are dear to make."""
+    with StrictServer(StrictProvider(windows=WINDOWS)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_claude(shared_server: StrictServer) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=shared_server.url, api_key="t", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_gpt(shared_server: StrictServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=shared_server.openai_url, api_key="t", max_retries=0) as client:
+        yield client
