@@ -101,4 +101,5 @@ def actor_of(request: Any, idempotency_key: str = "") -> Actor:
         tenant_id=identity.tenant_id,
         label=f"key:{identity.prefix}",
         idempotency_key=idempotency_key,
+        scopes=frozenset(str(scope) for scope in identity.scopes),
     )

@@ -70,6 +70,32 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ),
     ProblemKind("run_open", 409, "The session has an open run", "End it, or wait for its end."),
     ProblemKind("run_ended", 409, "The run has ended", "Start another run."),
+    ProblemKind(
+        "principal_required",
+        403,
+        "Only the user may do this",
+        "Name the session's principal, or use a key with the scope `operate`.",
+    ),
+    ProblemKind("depth_exceeded", 409, "A summary merges once", "Hand the work to a child run."),
+    ProblemKind("no_progress", 409, "It would not shrink", "Hand the work to a child run."),
+    ProblemKind("nothing_to_compact", 409, "Nothing is left to compact", "Append something first."),
+    ProblemKind("does_not_pay", 409, "It does not pay", "Wait, or force it."),
+    ProblemKind("abnormal_stop", 409, "The summary was not finished", "Try again."),
+    ProblemKind("empty_summary", 409, "The summary is empty", "Try again."),
+    ProblemKind("holds_tool_call", 409, "The summary is a tool call", "Try again."),
+    ProblemKind("source_changed", 409, "What was summarised has changed", "Try again."),
+    ProblemKind("compaction_off", 409, "The policy wants no summaries", "Change the policy."),
+    ProblemKind("compaction_merged", 409, "It was merged", "Undo the merge first."),
+    ProblemKind("compaction_covered", 409, "A later one rests on it", "Undo that one first."),
+    ProblemKind("child_running", 409, "The child run has not ended", "Wait for its end."),
+    ProblemKind("not_a_child", 422, "The run works for another", "Name a run of a child session."),
+    ProblemKind("invalid_parent", 422, "Child and parent do not match", "Give both or neither."),
+    ProblemKind("invalid_target", 422, "The form does not go with it", "Name another target."),
+    ProblemKind("unknown_constraint", 422, "No such constraint", "Use an id of the state."),
+    ProblemKind("constraints_full", 422, "Constraints are at their cap", "Lift one first."),
+    ProblemKind("working_state_full", 422, "The working state is full", "Say it shorter."),
+    ProblemKind("empty_text", 422, "A text is empty", "Say something."),
+    ProblemKind("too_long", 422, "A text is too long", "Say it shorter."),
     ProblemKind("session_ended", 409, "The session has ended", "Open another session."),
     ProblemKind(
         "stale_request", 409, "The request is not the latest", "Answer the latest one, or assemble."
@@ -84,6 +110,10 @@ PROBLEMS: tuple[ProblemKind, ...] = (
         "This agent version is pinned with another specification",
         "Raise the version.",
     ),
+    ProblemKind(
+        "persona_stale", 409, "The persona was changed meanwhile", "Read it again, then save."
+    ),
+    ProblemKind("access_not_awaited", 409, "The run awaits no access", "Start another run."),
     ProblemKind(
         "budget_exceeded",
         409,
@@ -123,6 +153,14 @@ PROBLEMS: tuple[ProblemKind, ...] = (
         "invalid_schema", 422, "A tool schema cannot be used", "Send a JSON Schema object."
     ),
     ProblemKind("duplicate_tool", 422, "Two tools share a name", "Rename one of them."),
+    ProblemKind("duplicate_skill", 422, "Two skills share a name", "Rename one of them."),
+    ProblemKind("unknown_tool", 422, "The plan has no such tool", "Use the names of its plan."),
+    ProblemKind(
+        "required_tool_missing",
+        422,
+        "A required tool does not fit",
+        "Free its class, or defer others.",
+    ),
     ProblemKind("unknown_class", 422, "No such budget class", "Use one of those named."),
     ProblemKind("unknown_reason", 422, "No such reason for a rotation", "Use one of those named."),
     ProblemKind("reason_required", 422, "The note is missing", "Say why in `note`."),

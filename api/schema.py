@@ -236,6 +236,8 @@ _PATH_SCHEMAS: dict[str, Schema] = {
     "item": {"type": "string", "pattern": r"^[0-9]{1,18}\.[0-9]{1,9}$", "example": "12.0"},
     "epoch": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
     "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+    "principal": {"type": "string", "minLength": 1, "maxLength": 200},
+    "tool": {"type": "string", "minLength": 1, "maxLength": 200},
 }
 _IDEMPOTENCY_PARAMETER: Schema = {
     "in": "header",

@@ -10,17 +10,26 @@ from drf_spectacular.views import SpectacularAPIView
 from api.problems import problem_response
 from api.schema import docs
 from api.v1.assemble import AssembleView
+from api.v1.authority import AuthorityDocumentView
+from api.v1.compactions import CompactionsView, UndoCompactionView
+from api.v1.configure import ConfiguredSessionView
 from api.v1.ends import EndRunView, EndSessionView
 from api.v1.epochs import EpochsView
 from api.v1.events import EventsView
+from api.v1.exports import ExportView
 from api.v1.imports import ImportsView, ImportView
 from api.v1.items import ItemView
+from api.v1.people import ErasePersonView
+from api.v1.personas import PersonaDocumentView, PersonasView
 from api.v1.plans import CurrentPlanView, EpochPlanView, PlansView
+from api.v1.presentation import PresentationView
 from api.v1.requests import DiffView, ReplayView, RequestBodyView, RequestsView, RequestView
 from api.v1.responses import ResponsesView
 from api.v1.runs import RunsView
-from api.v1.sessions import SessionsView, SessionView
+from api.v1.sessions import SessionsView
+from api.v1.tool_acts import RestoreToolView, RevokeToolView
 from api.v1.tool_results import InputView, ToolResultsView
+from api.v1.working_state import WorkingStateView
 from ctxengine.engine.ids import ItemId, parse_item_id
 
 
@@ -86,12 +95,26 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("docs/", docs, name="api-docs"),
     path("v1/sessions", SessionsView.as_view(), name="api-sessions"),
-    path(_SESSION, SessionView.as_view(), name="api-session"),
+    path(_SESSION, ConfiguredSessionView.as_view(), name="api-session"),
+    path(f"{_SESSION}/working-state", WorkingStateView.as_view(), name="api-working-state"),
+    path(f"{_SESSION}/compactions", CompactionsView.as_view(), name="api-compactions"),
+    path(
+        f"{_SESSION}/compactions/<ctx_epoch:event>/undo",
+        UndoCompactionView.as_view(),
+        name="api-undo-compaction",
+    ),
+    path(f"{_SESSION}/presentation", PresentationView.as_view(), name="api-presentation"),
+    path(f"{_SESSION}/authority", AuthorityDocumentView.as_view(), name="api-authority"),
+    path(f"{_SESSION}/tools/<path:tool>/revoke", RevokeToolView.as_view(), name="api-revoke-tool"),
+    path(
+        f"{_SESSION}/tools/<path:tool>/restore", RestoreToolView.as_view(), name="api-restore-tool"
+    ),
     path(f"{_SESSION}/runs", RunsView.as_view(), name="api-runs"),
     path(f"{_SESSION}/end", EndSessionView.as_view(), name="api-end-session"),
     path(f"{_SESSION}/epochs", EpochsView.as_view(), name="api-epochs"),
     path(f"{_SESSION}/events", EventsView.as_view(), name="api-events"),
     path(f"{_SESSION}/requests", RequestsView.as_view(), name="api-requests"),
+    path(f"{_SESSION}/export", ExportView.as_view(), name="api-export"),
     path(f"{_SESSION}/items/<ctx_item:item>", ItemView.as_view(), name="api-item"),
     path(f"{_SESSION}/plan", CurrentPlanView.as_view(), name="api-plan"),
     path(f"{_SESSION}/plans", PlansView.as_view(), name="api-plans"),
@@ -105,6 +128,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{_REQUEST}/body", RequestBodyView.as_view(), name="api-request-body"),
     path(f"{_REQUEST}/replay", ReplayView.as_view(), name="api-replay"),
     path(f"{_REQUEST}/diff/<uuid:other>", DiffView.as_view(), name="api-diff"),
+    path("v1/personas", PersonasView.as_view(), name="api-personas"),
+    path("v1/personas/<path:principal>", PersonaDocumentView.as_view(), name="api-persona"),
+    path("v1/people/<path:principal>/erase", ErasePersonView.as_view(), name="api-erase-person"),
     path("v1/imports", ImportsView.as_view(), name="api-imports"),
     path("v1/imports/<ctx_sha256:sha256>", ImportView.as_view(), name="api-import"),
     re_path(r"^(?P<rest>.*)$", nothing_here),

@@ -187,8 +187,6 @@ class LiveSession:
                 "items": raised.items,
                 "forced_by": "bench",
             }
-            draft = EventDraft(
-                type=EventType.YIELD_APPLIED, trust=Trust.PLATFORM, payload=payload
-            )
+            draft = EventDraft(type=EventType.YIELD_APPLIED, trust=Trust.PLATFORM, payload=payload)
             self.log.append([draft], expected=None, at=_START)
         return build_step(prepared.run, self.facts, opaque={}, renderer=self.renderer)

@@ -50,6 +50,20 @@ class Viewer:
         return self.at_least(Role.OPERATOR)
 
 
+    def must_operate(self, act: str) -> None:
+        """Refuse an act of a person who may only read.
+
+        Raises:
+            ServiceError: `role_too_low` (403), naming the act.
+        """
+        if not self.is_operator:
+            raise ServiceError(
+                "role_too_low",
+                403,
+                f"{act} needs the role {Role.OPERATOR.value}; yours here is {self.role.value}.",
+            )
+
+
 PageView = Callable[Concatenate[HttpRequest, Viewer, P], HttpResponseBase]
 
 

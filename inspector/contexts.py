@@ -8,26 +8,20 @@ from datetime import datetime
 from uuid import UUID
 
 from ctxengine.engine.layout import Row
-from ctxengine.engine.manifest import RowTotal, Span
 from ctxengine.ledger.queries.events import EventPage
 from ctxengine.ledger.queries.imports import ImportDetail, ImportLine
-from ctxengine.ledger.queries.items import ItemContent, ItemLine
+from ctxengine.ledger.queries.items import ItemContent
 from ctxengine.ledger.queries.lookup import Found
 from ctxengine.ledger.queries.overview import Counts, EstimatorError, Promise, WorstSession
 from ctxengine.ledger.queries.paging import Page
 from ctxengine.ledger.queries.plans import EpochLine, PlanDetail, PlannedTool
-from ctxengine.ledger.queries.request import Neighbours, RequestDetail
 from ctxengine.ledger.queries.requests import RequestLine
 from ctxengine.ledger.queries.session import RunPage, SessionHead, Strip
 from ctxengine.ledger.queries.sessions import Facets, SessionLine
 from ctxengine.ledger.queries.sums import Bill
 from ctxengine.service.import_transcript import ImportOutcome
-from ctxengine.service.specs import Replay
 from inspector.access import Viewer
-from inspector.bodydiff import PartChange
 from inspector.itemview import PartView
-from inspector.jsonview import JsonPart
-from inspector.ruler import Ruler, Segment
 from inspector.strip import StripView
 
 
@@ -181,226 +175,6 @@ class PlanPage:
     groups: tuple[tuple[str, str, tuple[PlannedTool, ...]], ...]
     """Tool groups: name, what it means, tools."""
     policy: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RequestFrame:
-    """What every tab of a request shows around its pane."""
-
-    request: RequestDetail
-    session: SessionHead
-    near: Neighbours
-    ruler: Ruler
-    tabs: tuple[Tab, ...]
-    ladder: tuple[tuple[str, str, str, int], ...]
-    """Yield steps in order: class title, outcome, words, tokens given up."""
-    cut: str
-    budget: tuple[tuple[str, str, int | None], ...]
-    """Arithmetic: name, how it comes about, tokens."""
-    unattributed: int | None
-    """Billed prompt minus what the rows explain; None where nothing was reported for our bytes."""
-    accounted: int | None
-    markers: tuple[tuple[str, str, str], ...]
-    """Cache markers: name, what it closes, life."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowLine:
-    """One of the fifteen rows."""
-
-    row: Row
-    total: RowTotal
-    trusts: tuple[str, ...]
-    cap: int | None
-    bar: int | None
-    """Width of the used part of the bar, of 90; None without a cap."""
-    near_cap: bool
-    words: tuple[str, ...]
-    """Why it looks as it does."""
-    source: str
-    """`≈` for estimates."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsPage:
-    """P5, first tab: the fifteen rows."""
-
-    shell: Shell
-    frame: RequestFrame
-    region_a: tuple[RowLine, ...]
-    region_b: tuple[RowLine, ...]
-    sum_a: int
-    sum_b: int
-    out: tuple[tuple[Span, str], ...]
-    """Left-out spans with what they lost to."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemView:
-    """One item as it stands in the request."""
-
-    line: ItemLine
-    row: int
-    form: str
-    form_words: str
-    reason: str
-    tokens: int
-    """Tokens in this form; what it would have cost when left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpanView:
-    """One span of the manifest."""
-
-    place: int
-    """Place in the manifest, from 0: what `?span=` names."""
-    span: Span
-    row: Row
-    form_words: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsPage:
-    """P5: items of the request, left-out ones included."""
-
-    shell: Shell
-    frame: RequestFrame
-    spans: tuple[SpanView, ...]
-    items: tuple[ItemView, ...]
-    older: str
-    chosen: dict[str, str]
-    kinds: tuple[str, ...]
-    trusts: tuple[str, ...]
-    forms: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JsonLine:
-    """One part of the provider's request body."""
-
-    part: JsonPart
-    html: str
-    """Coloured text; empty when it is loaded on opening."""
-    open: bool
-    """Whether it is unfolded at first: only what takes a few lines."""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonPage:
-    """P5: the provider JSON, rebuilt for this view."""
-
-    shell: Shell
-    frame: RequestFrame
-    lines: tuple[JsonLine, ...]
-    total_parts: int
-    first: int
-    """Place of the first part shown, from 0."""
-    older: int | None
-    newer: int | None
-    only: str
-    """Path of the single part shown; empty for all."""
-    gone: str
-    """Why the body cannot be shown; empty when it can."""
-    length: int
-    markers_hidden: int
-    """Hidden or steering characters that the text draws."""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonFragment:
-    """One part of the body, on its own."""
-
-    html: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
-    """One row of two requests."""
-
-    row: Row
-    before: int
-    after: int
-    changed: bool
-
-    @property
-    def difference(self) -> int:
-        """After minus before."""
-        return self.after - self.before
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two requests side by side."""
-
-    before: RequestDetail
-    after: RequestDetail
-    same_bytes: int | None
-    """None when the bytes of one side are no longer kept."""
-    same_tokens: int
-    first_byte: int | None
-    first_row: Row | None
-    first_item: str
-    event_sequence: int | None
-    event_type: str
-    cause: str
-    detail: str
-    gone: str
-    """Why the bodies cannot be compared part by part; empty when they can."""
-    appended_only: bool
-    """Whether everything that was sent before is still there, but for the fresh rows."""
-    moved: bool
-    """Whether fresh rows gave way to new items, so that more than the end of the body changed."""
-    rows: tuple[ChangeRow, ...]
-    parts: tuple[PartChange, ...]
-    before_track: tuple[Segment, ...]
-    after_track: tuple[Segment, ...]
-    change_x: str
-    """Where the first changed token lies on the track."""
-    identical_session: bool
-    equal_rows: int
-    difference: int
-    """Tokens of the later request minus those of the earlier one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePage:
-    """P5: what changed since the previous request."""
-
-    shell: Shell
-    frame: RequestFrame
-    comparison: Comparison | None
-    """None for the first request of a session."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiffPage:
-    """P6: any two requests."""
-
-    shell: Shell
-    comparison: Comparison
-    before_title: str
-    after_title: str
-    earlier: tuple[tuple[UUID, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RequestEventsPage:
-    """P5: events since the previous request."""
-
-    shell: Shell
-    frame: RequestFrame
-    events: EventPage
-    meanings: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ProofPage:
-    """The answer of a replay."""
-
-    shell: Shell
-    frame: RequestFrame
-    replay: Replay
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
+
 NONE = "–"
 
 
@@ -53,3 +55,14 @@ def percent(ratio: float) -> str:
 def short_hash(digest: str) -> str:
     """The first eight digits of a hash."""
     return digest[:8]
+
+
+def dollars(amount: str | None) -> str:
+    """A price in US dollars with four decimals; a dash where none is known."""
+    try:
+        price = Decimal(amount or "")
+    except InvalidOperation:
+        return NONE
+    if price and price < Decimal("0.00005"):
+        return "< $0.0001"
+    return f"${price:,.4f}"

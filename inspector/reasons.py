@@ -21,6 +21,9 @@ WORDS: dict[Reason, str] = {
     Reason.OVER_CAP: "dropped or trimmed by its class cap",
     Reason.YIELDED: "gave up its tokens under pressure",
     Reason.SUMMARISED: "covered by a summary",
+    Reason.PINNED_BY_HAND: "pinned whole by an operator",
+    Reason.FOLDED_BY_HAND: "folded by an operator",
+    Reason.EXCLUDED_BY_HAND: "excluded by an operator",
 }
 
 FORM_WORDS: dict[Form, str] = {
@@ -64,12 +67,15 @@ def figures_of(span: Span) -> str:
     )
 
 
-def why(span: Span) -> str:
-    """Why a span has its form, with its figures."""
+def why(span: Span, cut: Cut | None = None) -> str:
+    """Why a span has its form, with its figures; what was cut names the cut's where it has none."""
     words = WORDS[span.reason]
-    if span.form is Form.OUT and span.numbers:
-        return f"{words}; it lost to: {figures_of(span)}"
-    return f"{words} ({figures_of(span)})" if span.numbers else words
+    told = figures_of(span)
+    if not told and cut is not None and span.reason is Reason.BELOW_CUT:
+        told = f"room {number(cut.room)} · suffix {number(cut.suffix)}"
+    if span.reason is Reason.BELOW_CUT and told:
+        return f"{words}; it lost to: {told}"
+    return f"{words} ({told})" if told else words
 
 
 def cut_in_words(cut: Cut) -> str:

@@ -15,6 +15,7 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
+    HttpResponseRedirect,
     JsonResponse,
     StreamingHttpResponse,
 )
@@ -80,6 +81,13 @@ def error_page(request: HttpRequest, slug: str, refused: ServiceError) -> HttpRe
     context = {"refused": refused, "slug": slug}
     name = "error_fragment.html" if request.headers.get("HX-Request") else "error.html"
     return render(request, name, context, status=refused.status)
+
+
+def see_other(address: str) -> HttpResponse:
+    """After an act: go on to the page that shows what it did, so that reloading acts no more."""
+    response = HttpResponseRedirect(address)
+    response.status_code = 303
+    return response
 
 
 def csv_stream(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.pointer import MAX_POINTER_BYTES
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, Part, TextPart
 from ctxengine.engine.log.records import GENESIS_HASH
@@ -264,6 +265,11 @@ class PricedCounter:
     def tool(self, name: str, description: str, schema: str) -> int:
         """Tokens of a definition."""
         return self.text(name + description + schema)
+
+
+def sized(tokens: int, text: str = "found") -> str:
+    """A result of that size, long enough for its pointer to be the shorter form."""
+    return f"{tokens}|{text}{'.' * MAX_POINTER_BYTES}"
 
 
 PRICED = Derivation(PricedCounter())

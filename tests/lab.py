@@ -30,7 +30,7 @@ from ctxengine.engine.step import (
 )
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.wire.registry import renderer_for
-from tests.cast import AT, Call, PricedCounter, Scribe, memory_log
+from tests.cast import AT, Call, PricedCounter, Scribe, memory_log, sized
 
 NONCE_KEY = bytes(range(32))
 READ = PinnedTool(
@@ -127,7 +127,7 @@ class Lab:
         self._calls += len(sizes)
         self.scribe.step(*(Call(name, "read") for name in ids))
         for place in order if order is not None else range(len(sizes)):
-            self.scribe.result(ids[place], f"{sizes[place]}|found")
+            self.scribe.result(ids[place], sized(sizes[place]))
 
     def reply(self, tokens: int) -> None:
         """The run's answer."""

@@ -6,6 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from api.reads.requests import plan_of_request
+from ctxengine.engine.control.unwrap import unwrap
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind
@@ -46,23 +47,26 @@ def calls_again(
     if body is None:
         return []
     plan = plan_of_request(session, event.payload.get("request"))
+    meant = event.payload.get("unwrapped", {})
     wire_ids = _wire_ids(session, sequence)
     items = decode_event(event.type, ContentFormat(event.payload["format"]), body)
     calls = [item for item in items if item.kind is ItemKind.TOOL_CALL]
     return [
         CallAction(
             id=call.call_id or wire_ids[call.ordinal],
-            name=plan.ledger_name(call.name or ""),
+            name=meant.get(str(call.ordinal)) or plan.ledger_name(call.name or ""),
             action=action,
-            arguments_raw=_arguments(call),
+            arguments_raw=_arguments(call, wrapped=str(call.ordinal) in meant),
             result=None if action == "execute" else _result(session, log, wire_ids[call.ordinal]),
         )
         for call, action in zip(calls, actions, strict=True)
     ]
 
 
-def _arguments(call: DecodedItem) -> str:
+def _arguments(call: DecodedItem, *, wrapped: bool) -> str:
     written = call.arguments or ""
+    if wrapped:
+        return unwrap(written).arguments
     # A call without arguments is executed with none.
     return written if written.strip() else "{}"
 

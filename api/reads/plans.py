@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from api.problems import Problem
 from api.reads.sessions import require_session
+from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow
 from ctxengine.ledger.queries.plans import PlanDetail, epochs, plan_detail
+from ctxengine.service.plans import plan_view as service_view
 from ctxengine.service.specs import PlanView
+from ctxengine.service.wiring import plan_from
 
 
-def plan_view(tenant_id: UUID, session_id: UUID | str, epoch: int) -> PlanView:
-    """The plan of an epoch, as opening or rotating answered it. Three queries.
+def plan_view(tenant_id: UUID, session_id: str, epoch: int, figures: Mapping[str, Any]) -> PlanView:
+    """The plan of an epoch, as opening or rotating answered it with these figures of its cost.
 
     Raises:
         Problem: `not_found`.
     """
-    session = UUID(str(session_id))
-    return _view(tenant_id, session, _detail(tenant_id, session, epoch))
+    session = UUID(session_id)
+    view = _view(tenant_id, session, _detail(tenant_id, session, epoch))
+    return replace(view, **figures)
+
+
+def figures_of(plan: PlanView) -> dict[str, Any]:
+    """What a rotation cost: told once, and kept with the answer because no row holds it."""
+    return {"recached_tokens": plan.recached_tokens, "price_usd": plan.price_usd}
 
 
 def plan_facts(tenant_id: UUID, session_id: UUID, epoch: int | None) -> dict[str, Any]:
@@ -64,19 +75,26 @@ def _detail(tenant_id: UUID, session_id: UUID, epoch: int) -> PlanDetail:
 
 
 def _view(tenant_id: UUID, session_id: UUID, detail: PlanDetail) -> PlanView:
-    line = detail.line
-    row = PlanRow.objects.values("tokens_by_class", "policy").get(
-        tenant_id=tenant_id, session_id=session_id, epoch=line.epoch
-    )
+    row = PlanRow.objects.get(tenant_id=tenant_id, session_id=session_id, epoch=detail.line.epoch)
+    try:
+        plan = plan_from(PostgresLog(tenant_id, session_id), row)
+    except LookupError:
+        return _without_texts(row)
+    return service_view(plan, tuple(row.reasons))
+
+
+def _without_texts(row: PlanRow) -> PlanView:
+    """A plan whose texts were erased: its hashes and counts stay."""
     return PlanView(
-        epoch=line.epoch,
-        prefix_sha256=line.prefix_sha256,
-        wire_prefix_sha256=line.wire_prefix_sha256,
-        prefix_tokens=line.prefix_tokens,
-        tool_names=[tool.name for tool in detail.tools if tool.group == "defined"],
-        skipped_tool_names=sorted(tool.name for tool in detail.tools if tool.group == "skipped"),
-        warnings=list(line.warnings),
-        reasons=list(line.reasons),
-        builder_version=line.builder_version,
-        **row,
+        epoch=row.epoch,
+        prefix_sha256=row.prefix_sha256,
+        wire_prefix_sha256=row.wire_prefix_sha256,
+        prefix_tokens=row.prefix_tokens,
+        tokens_by_class=row.tokens_by_class,
+        tool_names=[],
+        skipped_tool_names=[],
+        warnings=list(row.warnings),
+        reasons=list(row.reasons),
+        policy=row.policy,
+        builder_version=row.builder_version,
     )

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from api.answers import to_json
 from api.auth import OPERATE, Scopes
-from api.reads.plans import plan_view
+from api.reads.plans import figures_of, plan_view
 from api.schema import Operation, Operations
-from api.shapes.containers import Member, Record
+from api.shapes.containers import Member, Record, texts
 from api.shapes.scalars import Text
 from api.v1.plans import PLAN
 from api.views import Done, JsonWrite, WriteView
@@ -22,6 +22,7 @@ _MAX_NOTE_CHARS = 2000
 ROTATE = Record(
     Member("reason", Text(minLength=1, maxLength=64), required=True, note="A rotation reason."),
     Member("note", Text(maxLength=_MAX_NOTE_CHARS), note="For the people who ask later."),
+    Member("tools", texts(), note="With `tool_removed_for_security`: the tools that leave."),
 )
 
 
@@ -30,6 +31,7 @@ class Rotation(NamedTuple):
 
     reason: str
     note: str
+    tools: tuple[str, ...] = ()
 
 
 class RotateWrite(JsonWrite[Rotation]):
@@ -38,19 +40,28 @@ class RotateWrite(JsonWrite[Rotation]):
     def parse(self, body: Node) -> Rotation:
         """Reason and note."""
         values = ROTATE.read(body, "")
-        return Rotation(values["reason"], values.get("note", ""))
+        return Rotation(values["reason"], values.get("note", ""), values.get("tools", ()))
 
     def perform(self, actor: Actor, spec: Rotation, ids: Mapping[str, Any]) -> Done:
         """Pin a new plan."""
         plan = rotate_epoch(
-            actor=actor, session_id=ids["session"], reason=spec.reason, note=spec.note
+            actor=actor,
+            session_id=ids["session"],
+            reason=spec.reason,
+            note=spec.note,
+            tools=spec.tools,
         )
-        resource = {"session": str(ids["session"]), "epoch": plan.epoch}
+        resource = {
+            "session": str(ids["session"]),
+            "epoch": plan.epoch,
+            "figures": figures_of(plan),
+        }
         return Done(resource, to_json(plan), 201)
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The plan of that epoch."""
-        return to_json(plan_view(actor.tenant_id, resource["session"], resource["epoch"]))
+        session, epoch, figures = (resource[name] for name in ("session", "epoch", "figures"))
+        return to_json(plan_view(actor.tenant_id, session, epoch, figures))
 
 
 class EpochsView(WriteView):

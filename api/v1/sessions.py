@@ -14,7 +14,7 @@ from api import pagination
 from api.answers import json_response, to_json
 from api.auth import READ, RUNTIME, Scopes
 from api.openapi import SHA256, TEXT, TIME, UUID_TEXT, WHOLE, nullable, page_of, record
-from api.reads.plans import plan_view
+from api.reads.plans import figures_of, plan_view
 from api.reads.sessions import session_facts, session_page
 from api.schema import Component, Operation, Operations, Parameters
 from api.shapes.containers import ListOf, MapOf, Member, Record, build, texts
@@ -32,6 +32,7 @@ from ctxengine.service.specs import (
     PlanView,
     PolicySpec,
     PrincipalSpec,
+    SkillSpec,
     SnapshotSpec,
     ToolSpec,
 )
@@ -89,6 +90,19 @@ OPEN_SESSION = Record(
     Member("parent_run", Identifier()),
     Member("persona", ListOf(PinnedText()), note="Persona texts, in order."),
     Member(
+        "skills",
+        ListOf(
+            Record(
+                Member("name", Text(), required=True),
+                Member("description", PinnedText()),
+                Member("body", PinnedText(), required=True),
+                Member("trust", Text(), note="Who vouches for its text."),
+                spec=SkillSpec,
+            )
+        ),
+    ),
+    Member("memory", Text(), note="Who reads recall lines."),
+    Member(
         "snapshot",
         Record(
             Member("trace_id", Text()),
@@ -104,7 +118,12 @@ OPEN_SESSION = Record(
             Member("reserve", Whole()),
             Member("margin", Number()),
             Member("low_water", Number()),
+            Member("compaction", Text(), note="What stands for history that a cut drops."),
+            Member("summary_tokens", Whole()),
+            Member("expected_steps", Whole(), note="Horizon of the net-cost test."),
+            Member("offer_facts", Flag(), note="Offer surviving facts when the session ends."),
             Member("history_floor", Whole()),
+            Member("inline_maximum_bytes", Whole()),
             Member("caps", MapOf(Whole()), note="Tokens by budget class."),
             spec=PolicySpec,
         ),
@@ -182,12 +201,17 @@ class OpenSessionWrite(JsonWrite[OpenSession]):
     def perform(self, actor: Actor, spec: OpenSession, ids: Mapping[str, Any]) -> Done:
         """Resolve, pin and open."""
         opened = open_session(actor=actor, spec=spec)
-        resource = {"session": str(opened.id), "epoch": opened.plan.epoch}
+        resource = {
+            "session": str(opened.id),
+            "epoch": opened.plan.epoch,
+            "figures": figures_of(opened.plan),
+        }
         return Done(resource, _opened_json(str(opened.id), opened.plan), 201)
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The session with the plan it was opened with."""
-        plan = plan_view(actor.tenant_id, resource["session"], resource["epoch"])
+        session, epoch, figures = (resource[name] for name in ("session", "epoch", "figures"))
+        plan = plan_view(actor.tenant_id, session, epoch, figures)
         return _opened_json(resource["session"], plan)
 
 

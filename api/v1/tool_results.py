@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from api.answers import joined, to_json
 from api.openapi import TEXT, listed, record
 from api.schema import Component, Operation, Operations
+from api.shapes.base import Schema
 from api.shapes.containers import ListOf, Member, Record, build
 from api.shapes.content import Message, ResultContent
-from api.shapes.scalars import AnyText, Flag, Text
+from api.shapes.scalars import AnyText, Flag, Identifier, Text
 from api.v1.assemble import FOLLOW_UP_FIELDS, FOLLOW_UP_PARTS, followed, followed_again
 from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
@@ -23,13 +24,40 @@ SpecT = TypeVar("SpecT")
 _RETAIN = Member("retain", Text(), note="What this content is kept for.")
 _ASSEMBLE = Member("assemble", Flag(), note="Answer with the next request too, once no call waits.")
 
+
+class _Result(Record):
+    """A result with content, or with the child run whose answer it is."""
+
+    def read(self, node: Node, at: str) -> dict[str, Any]:
+        """The values; content may be left out where a child run is named."""
+        named = {name for name, _ in node.items()}
+        if "child_run" in named and "content" not in named:
+            return Record(*(m for m in self.members.values() if m.name != "content")).read(node, at)
+        return super().read(node, at)
+
+    def schema(self) -> Schema:
+        """As a record, content not being required of every result."""
+        schema = super().schema()
+        return {**schema, "required": [name for name in schema["required"] if name != "content"]}
+
+
 TOOL_RESULTS = Record(
     Member(
         "results",
         ListOf(
-            Record(
+            _Result(
                 Member("call_id", AnyText(), required=True, note="As the request showed it."),
-                Member("content", ResultContent(), required=True),
+                Member(
+                    "content",
+                    ResultContent(),
+                    required=True,
+                    note="Left out where `child_run` is given.",
+                ),
+                Member(
+                    "child_run",
+                    Identifier(),
+                    note="A finished child run: its answer is the result.",
+                ),
                 Member("is_error", Flag()),
                 Member("trust", Text(), note="Left out: EXTERNAL_UNTRUSTED."),
                 _RETAIN,

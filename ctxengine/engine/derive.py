@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from ctxengine.engine.canonical import canonical_bytes, sha256_hex
+from ctxengine.engine.canonical import CanonicalError, canonical_bytes, sha256_hex
 from ctxengine.engine.events import ItemFacts
 from ctxengine.engine.evidence.excerpt import RECALL_SOURCE, shortened
 from ctxengine.engine.evidence.pointer import pointer_is_shorter, pointer_text
@@ -21,11 +22,14 @@ from ctxengine.engine.items import (
     TextPart,
 )
 from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.names import wire_call_id
 
 PREVIEW_CHARS = 200
+_SECRET_CHARS = 400
+"""How far behind the preview a secret may reach that begins in it."""
 ENVELOPE_TOKENS = 40
 """Upper bound for the two delimiter lines of one envelope, attributes included (tokens)."""
 
@@ -116,6 +120,31 @@ def _facts(
     )
 
 
+class Counts(NamedTuple):
+    """What an item takes under one counter."""
+
+    tokens: int
+    pointer_tokens: int
+
+
+def recounted(item: Item, derivation: Derivation) -> Counts:
+    """The counts of a ledger item under another counter, in the form it was counted in before."""
+    again = DecodedItem(
+        ordinal=item.id.ordinal,
+        kind=item.kind,
+        parts=item.parts,
+        call_id=item.call_id,
+        name=item.name,
+        arguments=item.arguments,
+        is_error=item.is_error,
+    )
+    kept = replace(derivation, inline_maximum_bytes=item.excerpt_limit or None)
+    facts = _facts(
+        again, item.id.sequence, item.trust, item.source, kept, "", item.name or "", item.is_error
+    )
+    return Counts(facts.tokens, facts.pointer_tokens)
+
+
 def _excerpt(
     item: DecodedItem, reference: str, source: str, derivation: Derivation
 ) -> tuple[Part, ...] | None:
@@ -152,7 +181,10 @@ def item_digest(item: DecodedItem) -> str:
         item.arguments or "",
         [_part_shape(part) for part in item.parts],
     ]
-    return sha256_hex(canonical_bytes(_utf8_safe(shape)))
+    try:
+        return sha256_hex(canonical_bytes(shape))
+    except CanonicalError:
+        return sha256_hex(canonical_bytes(_utf8_safe(shape)))
 
 
 def _part_shape(part: Part) -> list[str]:
@@ -200,7 +232,8 @@ def preview(item: DecodedItem) -> str:
     if not text:
         other = next((part for part in item.parts if not isinstance(part, TextPart)), None)
         text = f"[{_part_shape(other)[0]}]" if other is not None else ""
-    return model_view(text[:PREVIEW_CHARS])
+    # Masked before it is cut: half a key would not be recognised and would still be shown.
+    return model_view(redact(text[: PREVIEW_CHARS + _SECRET_CHARS]).text[:PREVIEW_CHARS])
 
 
 def _bytes_len(item: DecodedItem) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from ctxengine.engine.items import ContentFormat, ItemKind
+from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind
 from ctxengine.engine.trust.levels import Trust
 
 
@@ -224,12 +224,12 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.SKILL_OFFERED,
         "A skill of the catalog, with its body.",
-        ("format", "name", "trust", "tokens"),
+        ("format", "name", "trust", "tokens", "counter"),
     ),
     EventRule(
         EventType.SKILL_LOADED,
         "The model loaded a skill: its body stands in every later request.",
-        ("format", "name", "trust", "tokens", "offered"),
+        ("format", "name", "trust", "tokens", "counter", "offered"),
         act=True,
     ),
     EventRule(
@@ -276,7 +276,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "replaced_through_sequence",
             "depth",
             "merges",
-            "yields",
+            "came_with",
             "turns",
             "units",
             "sources",
@@ -300,7 +300,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.COMPACTION_UNDONE,
         "A compaction no longer counts; what it replaced is history again.",
-        ("compaction", "yields", "note"),
+        ("compaction", "came_with", "note"),
         act=True,
     ),
     EventRule(
@@ -380,6 +380,8 @@ class EventDraft:
     """For a result: (sequence, ordinal) of the call it answers."""
     owner: str = ""
     """Principal whose erasure takes the body along."""
+    decoded: tuple[DecodedItem, ...] = field(default=(), compare=False, repr=False)
+    """What the body decodes to, where the writer knows; it only spares a log from reading it again."""
 
     def __post_init__(self) -> None:
         unknown = set(self.payload) - set(RULE_OF_EVENT[self.type].payload)

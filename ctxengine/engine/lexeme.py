@@ -1,7 +1,7 @@
 """Reading foreign JSON without ever writing it again (design 4: received text stays text).
 
 A `Node` is a place in a text. Its `raw` is the exact slice that stood there, so key order, `1.0`,
-duplicate keys, big integers and odd escapes survive. The whole text is checked once; members are
+duplicate keys, big integers and odd escapes survive. The whole text is read once; slices are
 located only when asked for.
 """
 
@@ -20,6 +20,9 @@ MAX_DEPTH = 400
 """Deepest nesting that is read; it leaves stack for the callers of the interpreter's own reader."""
 
 _CHUNK_DIGITS = 600
+_DEPTH_WINDOW = 1_000_000
+"""Characters whose nesting is looked at in one go: copies of a whole large text would be many times its size."""
+_BLANKS = frozenset(" \t\n\r")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BRACKET_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(_BRACKET_STEP)))
@@ -49,61 +52,82 @@ class NodeKind(StrEnum):
     NULL = "null"
 
 
-_KIND_OF_FIRST = {
-    "{": NodeKind.OBJECT,
-    "[": NodeKind.ARRAY,
-    '"': NodeKind.STRING,
-    "t": NodeKind.TRUE,
-    "f": NodeKind.FALSE,
-    "n": NodeKind.NULL,
+_KIND_OF_TYPE = {
+    dict: NodeKind.OBJECT,
+    list: NodeKind.ARRAY,
+    str: NodeKind.STRING,
+    int: NodeKind.NUMBER,
+    float: NodeKind.NUMBER,
+    bool: NodeKind.FALSE,
+    type(None): NodeKind.NULL,
 }
 
 
 class Node:
-    """One JSON value in a text that has been checked."""
+    """One JSON value in a text that has been checked.
 
-    __slots__ = ("_elements", "_end", "_members", "_start", "_text", "kind")
+    Its decoded value is kept from the first reading; where it stands in the text is looked up when somebody asks for it.
+    """
 
-    def __init__(self, text: str, start: int, end: int) -> None:
-        """Use `parse`; a node built by hand over unchecked text may fail later."""
+    __slots__ = ("_elements", "_end", "_members", "_place", "_start", "_text", "_value", "kind")
+
+    def __init__(
+        self,
+        text: str,
+        start: int,
+        end: int,
+        value: Any,
+        place: tuple[Node, str | int] | None = None,
+    ) -> None:
+        """Use `parse`; a node built by hand over unchecked text may fail later.
+
+        Args:
+            start: where the value starts; below 0 where only its `place` in another node is known.
+        """
         self._text = text
         self._start = start
         self._end = end
+        self._value = value
+        self._place = place
         self._members: tuple[tuple[str, Node], ...] | None = None
         self._elements: tuple[Node, ...] | None = None
-        self.kind: NodeKind = _KIND_OF_FIRST.get(text[start], NodeKind.NUMBER)
+        self.kind: NodeKind = _KIND_OF_TYPE[type(value)] if value is not True else NodeKind.TRUE
 
     def __repr__(self) -> str:
         """Name kind and length only: content is hostile and may be large."""
-        return f"<Node {self.kind} of {self._end - self._start} characters>"
+        start, end = self._span()
+        return f"<Node {self.kind} of {end - start} characters>"
 
     @property
     def raw(self) -> str:
         """The exact text of this value, without the blanks around it."""
-        return self._text[self._start : self._end]
+        start, end = self._span()
+        return self._text[start:end]
 
     @property
     def position(self) -> int:
         """Where the value starts in the text it was parsed from, in characters."""
-        return self._start
+        return self._span()[0]
 
     def value(self) -> Any:
         """The decoded value: dict, list, str, int (exact), float, bool or None.
 
         Strings may hold lone surrogates. Duplicate keys collapse to the last one here; `raw` and
-        `items` keep them all.
+        `items` keep them all. A dict or a list is the caller's own.
         """
-        return _scan(self._text, self._start)[0]
+        if self.kind in (NodeKind.OBJECT, NodeKind.ARRAY):
+            return _scan(self._text, self.position)[0]
+        return self._value
 
     def text(self) -> str | None:
         """The decoded string when this is one, else None."""
-        return self.value() if self.kind is NodeKind.STRING else None
+        return self._value if self.kind is NodeKind.STRING else None
 
     def get(self, key: str) -> Node | None:
         """The value of the last member named `key`; None when absent or when this is no object."""
-        if self.kind is not NodeKind.OBJECT:
+        if self.kind is not NodeKind.OBJECT or key not in self._value:
             return None
-        return next((node for name, node in reversed(self.items()) if name == key), None)
+        return Node(self._text, -1, -1, self._value[key], (self, key))
 
     def items(self) -> tuple[tuple[str, Node], ...]:
         """Members as written, in order, duplicates included; empty when this is no object."""
@@ -125,32 +149,42 @@ class Node:
 
     def _array(self) -> tuple[Node, ...]:
         if self._elements is None:
-            self._elements = self._find_elements() if self.kind is NodeKind.ARRAY else ()
+            values = self._value if self.kind is NodeKind.ARRAY else ()
+            self._elements = tuple(
+                Node(self._text, -1, -1, value, (self, index)) for index, value in enumerate(values)
+            )
         return self._elements
+
+    def _span(self) -> tuple[int, int]:
+        if self._start < 0 and self._place is not None:
+            parent, place = self._place
+            if isinstance(place, int):
+                parent._locate_elements()
+            else:
+                found = next(node for name, node in reversed(parent.items()) if name == place)
+                self._start, self._end = found._start, found._end
+        return self._start, self._end
+
+    def _locate_elements(self) -> None:
+        text = self._text
+        at = _skip_blanks(text, self.position + 1)
+        for element in self._array():
+            if text[at] == ",":
+                at = _skip_blanks(text, at + 1)
+            element._start, element._end = at, _scan(text, at)[1]
+            at = _skip_blanks(text, element._end)
 
     def _find_members(self) -> tuple[tuple[str, Node], ...]:
         text = self._text
         found: list[tuple[str, Node]] = []
-        at = _skip_blanks(text, self._start + 1)
+        at = _skip_blanks(text, self.position + 1)
         while text[at] != "}":
             if text[at] == ",":
                 at = _skip_blanks(text, at + 1)
             key, at = _PLAIN.raw_decode(text, at)
             start = _skip_blanks(text, _skip_blanks(text, at) + 1)
-            end = _scan(text, start)[1]
-            found.append((key, Node(text, start, end)))
-            at = _skip_blanks(text, end)
-        return tuple(found)
-
-    def _find_elements(self) -> tuple[Node, ...]:
-        text = self._text
-        found: list[Node] = []
-        at = _skip_blanks(text, self._start + 1)
-        while text[at] != "]":
-            if text[at] == ",":
-                at = _skip_blanks(text, at + 1)
-            end = _scan(text, at)[1]
-            found.append(Node(text, at, end))
+            value, end = _scan(text, start)
+            found.append((key, Node(text, start, end, value)))
             at = _skip_blanks(text, end)
         return tuple(found)
 
@@ -166,11 +200,11 @@ def parse(text: str) -> Node:
         raise LexemeError("The text starts with a byte order mark; remove it", 0)
     _check_depth(text)
     start = _skip_blanks(text, 0)
-    end = _scan(text, start)[1]
+    value, end = _scan(text, start)
     after = _skip_blanks(text, end)
     if after != len(text):
         raise LexemeError("The JSON value is followed by something else; send one value", after)
-    return Node(text, start, end)
+    return Node(text, start, end, value)
 
 
 def text_of(body: bytes) -> str:
@@ -208,6 +242,8 @@ def is_json_object(text: str) -> bool:
 
 
 def _skip_blanks(text: str, at: int) -> int:
+    if text[at : at + 1] not in _BLANKS:
+        return at
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
@@ -232,11 +268,20 @@ def _check_depth(text: str) -> None:
     opened = text.count("[") + text.count("{")
     if opened <= MAX_DEPTH:
         return
-    # Without its escapes, every second piece between quotes of a JSON text lies outside strings.
-    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
-    brackets = outside.encode("utf-8", "surrogatepass").translate(None, _NOT_BRACKETS)
-    if max(accumulate(map(_BRACKET_STEP.__getitem__, brackets)), default=0) > MAX_DEPTH:
-        raise _too_deep(0)
+    depth, inside, start = 0, 0, 0
+    while start < len(text):
+        end = start + _DEPTH_WINDOW
+        while end < len(text) and text[end - 1] == "\\":
+            end += 1
+        # Without its escapes, every second piece between quotes of a JSON text lies outside strings.
+        pieces = text[start:end].replace("\\\\", "").replace('\\"', "").split('"')
+        outside = "".join(pieces[inside::2]).encode("utf-8", "surrogatepass")
+        steps = [_BRACKET_STEP[byte] for byte in outside.translate(None, _NOT_BRACKETS)]
+        if max(accumulate(steps, initial=depth)) > MAX_DEPTH:
+            raise _too_deep(0)
+        depth += sum(steps)
+        inside ^= 1 - len(pieces) % 2
+        start = end
 
 
 def _too_deep(position: int) -> LexemeError:

@@ -122,7 +122,7 @@ class Budget(BaseModel):
     window: int
     policy_cap: int | None
     total: int
-    """min(window, policy_cap), divided by the calibration factor."""
+    """min(window, policy_cap), in billed tokens; the calibration factor divides what is usable of it."""
     factor: float
     reserve: int
     margin: int

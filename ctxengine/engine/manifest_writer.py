@@ -179,7 +179,7 @@ def _spans(
     mine = [stretch for stretch in stretches if stretch.part == part and stretch.form == form]
     if not mine:
         return []
-    totals = together(stretch.totals for stretch in mine)
+    totals = together([stretch.totals for stretch in mine])
     pointer = form is Form.POINTER
     tokens = totals.pointer_tokens if pointer else totals.tokens
     results = totals.result_tokens

@@ -13,8 +13,10 @@ from operator import attrgetter
 
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind, Opaque, Unit
+from ctxengine.engine.items import Part as ContentPart
 from ctxengine.engine.manifest import RowTotal
 from ctxengine.engine.plan.plan import Plan, wire_prefix, wire_prefix_sha256
+from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.request import Rendered
 from ctxengine.engine.stretch import Part, Stretch, Totals
@@ -25,6 +27,9 @@ _SLACK = 256
 
 _CALLS_KEPT = 50_000
 """Call ids remembered before all are forgotten and units are looked at anew."""
+
+_LINE_CHARS = 500
+_LINES_KEPT = 32
 
 _start = attrgetter("sequence")
 
@@ -132,6 +137,40 @@ class Region:
     """Parameters and prefix markers under which it was held against the provider's rules."""
 
 
+class RememberingCounter:
+    """A counter that keeps the counts of short platform lines, which hardly change from step to step."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        """Wrap a counter; numbers stay its own."""
+        self._counter = counter
+        self.label = counter.label
+        self.exact = counter.exact
+        self._known: dict[str, int] = {}
+
+    def text(self, text: str) -> int:
+        """Tokens of a text."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._counter.text(text)
+            if len(text) <= _LINE_CHARS:
+                if len(self._known) >= _LINES_KEPT:
+                    self._known.clear()
+                self._known[text] = known
+        return known
+
+    def parts(self, parts: Sequence[ContentPart]) -> int:
+        """Tokens of a message's content, framing included."""
+        return self._counter.parts(parts)
+
+    def call(self, name: str, arguments: str) -> int:
+        """Tokens of a tool call, framing included."""
+        return self._counter.call(name, arguments)
+
+    def tool(self, name: str, description: str, schema: str) -> int:
+        """Tokens of a tool definition, framing included."""
+        return self._counter.tool(name, description, schema)
+
+
 class BuildMemo:
     """Keeps what one session's builds have in common. Not for two threads at once."""
 
@@ -143,6 +182,14 @@ class BuildMemo:
         self._region: Region | None = None
         self._context: tuple[RenderContext, str] | None = None
         self._calls: dict[str, EventSeq] = {}
+        self._counter: tuple[TokenCounter, RememberingCounter] | None = None
+
+    def counter(self, counter: TokenCounter) -> TokenCounter:
+        """The counter, with a memory for what is counted again on every step."""
+        kept = self._counter
+        if kept is None or (type(kept[0]), kept[0].label) != (type(counter), counter.label):
+            self._counter = kept = (counter, RememberingCounter(counter))
+        return kept[1]
 
     def region(self, plan: Plan, nonce_key: bytes, renderer: WireRenderer) -> Region:
         """Region A under a plan."""

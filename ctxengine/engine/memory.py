@@ -28,6 +28,8 @@ from ctxengine.engine.log.records import (
 from ctxengine.engine.log.units import plan_batch
 from ctxengine.engine.ports import OpenCall, StaleHead, SumColumn, UnitSums
 
+_DECODED_KEPT = 64
+
 
 class Stored(NamedTuple):
     """A log's contents as plain lists."""
@@ -62,6 +64,7 @@ class MemoryLog:
         self._body_id = body_id
         self._head = Head()
         self._events: list[EventRecord] = []
+        self._yields: list[EventRecord] = []
         self._bodies: dict[str, tuple[bytes, bytes] | None] = {}
         self._items: dict[EventSeq, list[ItemRecord]] = {}
         self._units: list[UnitFacts] = []
@@ -70,6 +73,10 @@ class MemoryLog:
         self._calls: dict[str, tuple[EventSeq, int]] = {}
         self._open: dict[tuple[int, int], OpenCall] = {}
         self._built: dict[EventSeq, Unit] = {}
+        self._decoded: dict[EventSeq, Sequence[DecodedItem]] = {}
+        """Contents of the newest events, as their writer read them."""
+        self._found: dict[EventSeq, UnitSums] = {}
+        """Answers of `at` since the last append."""
 
     def head(self) -> Head:
         """Where the log ends now."""
@@ -113,7 +120,9 @@ class MemoryLog:
         return commit_body(body_id, salt, data), (salt, data)
 
     def _write(self, batch: Batch, drafts: Sequence[EventDraft]) -> None:
+        self._found.clear()
         self._events.extend(batch.events)
+        self._yields.extend(e for e in batch.events if e.type is EventType.YIELD_APPLIED)
         for item in batch.items:
             self._items.setdefault(item.unit, []).append(item)
         for delta in batch.deltas.values():
@@ -125,6 +134,11 @@ class MemoryLog:
             self._sums[SumColumn.POINTER].append(unit.before_pointer_tokens)
             self._sums[SumColumn.RESULTS].append(unit.before_result_tokens)
             self._sums[SumColumn.SAVED].append(unit.before_tokens - unit.before_pointer_tokens)
+        for event, draft in zip(batch.events, drafts, strict=True):
+            if draft.decoded:
+                self._decoded[event.sequence] = draft.decoded
+        while len(self._decoded) > _DECODED_KEPT:
+            del self._decoded[next(iter(self._decoded))]
         self._track_calls(batch, drafts)
         self._head = batch.head
 
@@ -180,7 +194,7 @@ class MemoryLog:
 
     def newest_yields(self) -> Sequence[EventRecord]:
         """All yields applied, newest first."""
-        return [e for e in reversed(self._events) if e.type is EventType.YIELD_APPLIED]
+        return self._yields[::-1]
 
     def every(self, type: EventType) -> Sequence[EventRecord]:
         """All events of a type, newest first."""
@@ -206,6 +220,7 @@ class MemoryLog:
         """Blank a body and its salt; the event's commitment stays and the chain still verifies."""
         self._bodies[body_id] = None
         self._built.clear()
+        self._decoded.clear()
 
     def stored(self) -> Stored:
         """Everything in the log, for a writer that copies it elsewhere."""
@@ -226,8 +241,11 @@ class MemoryLog:
 
     def at(self, sequence: EventSeq) -> UnitSums:
         """Sums over the units that start before `sequence`."""
-        place = bisect_left(self._starts, sequence)
-        return self._sums_at(place, sequence)
+        found = self._found.get(sequence)
+        if found is None:
+            found = self._sums_at(bisect_left(self._starts, sequence), sequence)
+            self._found[sequence] = found
+        return found
 
     def first(self, column: SumColumn, at_least: int, below: EventSeq) -> UnitSums:
         """The first place whose sum reaches `at_least`; `below` when none before it does."""
@@ -259,7 +277,9 @@ class MemoryLog:
     def units(self, first: EventSeq, below: EventSeq) -> Sequence[Unit]:
         """Units that start in [first, below), oldest first."""
         start, end = bisect_left(self._starts, first), bisect_left(self._starts, below)
-        return [self._unit(sequence) for sequence in self._starts[start:end]]
+        starts = self._starts[start:end]
+        known = [unit for unit in map(self._built.get, starts) if unit is not None]
+        return known if len(known) == len(starts) else [self._unit(start) for start in starts]
 
     def unit_of_item(self, sequence: EventSeq) -> Unit | None:
         """The unit that the event at `sequence` belongs to; None for an event without items."""
@@ -277,6 +297,9 @@ class MemoryLog:
         return built
 
     def _decode(self, record: ItemRecord) -> Sequence[DecodedItem] | None:
+        known = self._decoded.pop(record.sequence, None)
+        if known is not None:
+            return known
         event = self._events[record.sequence - 1]
         text = self.body(event.body.id) if event.body is not None else ""
         if text is None:

@@ -138,6 +138,8 @@ class Prepared:
     run: RunInput
     compaction: Outcome | None = None
     """What became of the history that the cut drops; None where no cut was made or none is to be summarised."""
+    packets: tuple[Packet, ...] = ()
+    """Summaries that row 9 shows; those about to be installed have no event yet."""
 
 
 def floors_of(
@@ -253,7 +255,8 @@ def prepare(
         log, session, inputs, memory, allocation, active, runtime, counter, tokens, {}, shown
     )
     run = replace(run, skills=skills)
-    return Prepared(inputs, allocation, run, outcome)
+    shown_packets = tuple(tile for tile in run.tiles if isinstance(tile, Packet))
+    return Prepared(inputs, allocation, run, outcome, shown_packets)
 
 
 def _allocated(

@@ -5,7 +5,7 @@ Sums are kept as running totals, so that a figure over any run of units is one s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -13,8 +13,8 @@ from ctxengine.engine.items import Unit
 from ctxengine.engine.wire.base import Fragment
 
 Part = Literal["block", "history", "pinned", "active", "input"]
-"""`block`: platform or memory text that is no unit; `history`: carried units; `pinned`: earlier units kept whole by hand; `active`: completed exchanges of the open run;
-`input`: user input nobody has answered yet."""
+"""`block`: platform or memory text that is no unit; `history`: carried units; `pinned`: earlier units kept whole by hand;
+`active`: completed exchanges of the open run; `input`: user input nobody has answered yet."""
 
 
 class Totals(NamedTuple):
@@ -42,12 +42,22 @@ class Totals(NamedTuple):
 
     def since(self, earlier: Totals) -> Totals:
         """What came on top of `earlier`."""
-        return Totals(*(new - old for new, old in zip(self, earlier, strict=True)))
+        return Totals(
+            self.fragments - earlier.fragments,
+            self.units - earlier.units,
+            self.items - earlier.items,
+            self.tokens - earlier.tokens,
+            self.pointer_tokens - earlier.pointer_tokens,
+            self.result_tokens - earlier.result_tokens,
+            self.user_tokens - earlier.user_tokens,
+        )
 
 
-def together(totals: Iterable[Totals]) -> Totals:
+def together(totals: Sequence[Totals]) -> Totals:
     """The sum of totals over separate runs of units."""
-    return Totals(*(sum(column) for column in zip(Totals(), *totals, strict=True)))
+    if len(totals) == 1:
+        return totals[0]
+    return Totals(*map(sum, zip(Totals(), *totals, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from ctxengine.engine.errors import OrphanPair, WireInvalid
 from ctxengine.engine.items import ForeignPart, ItemKind, Opaque, Unit
 from ctxengine.engine.memo import BuildMemo, Region, Single, Tape
 from ctxengine.engine.rows import Behind
-from ctxengine.engine.stretch import Stretch
 from ctxengine.engine.wire.base import (
     Fragment,
     Marker,
@@ -87,13 +86,15 @@ def known_to_be_valid(
     True is certain; False asks for the whole body to be checked. Rules speak about a message, about neighbours, about the two
     ends, or count over the request. So a unit is looked at once, between two user messages, where neighbours are strictest;
     prefix and ends are looked at by themselves; call ids are compared over all units; and blocks that are not ours, which
-    might carry ids and markers of their own, are never vouched for.
+    might carry ids and markers of their own, are never vouched for, nor are units that stand out of their order.
     """
+    if any(stretch.part == "pinned" for stretch in behind.stretches):
+        return False
     return (
         all(_prove_tape(tape, places, memo, params, renderer) for tape, places in behind.taped)
         and all(_prove_single(single, memo, params, renderer) for single in behind.singles)
         and _prove_prefix(region, params, markers, renderer)
-        and _ends_hold(behind.stretches, behind.fragments, params, renderer)
+        and _ends_hold(behind)
     )
 
 
@@ -140,27 +141,14 @@ def _prove_prefix(
     return True
 
 
-def _ends_hold(
-    stretches: Sequence[Stretch],
-    fragments: Sequence[Fragment],
-    params: WireParams,
-    renderer: WireRenderer,
-) -> bool:
-    """Whether a request may begin and end as this one does."""
+def _ends_hold(behind: Behind) -> bool:
+    """Whether a request begins and ends with the user and holds a user's message; blocks are plain user texts."""
+    fragments = behind.fragments
     if not fragments or {fragments[0].role, fragments[-1].role} - {"", "user"}:
         return False
-    first = stretches[0]
-    opening = first.fragments
-    if first.units:
-        opening = opening[: first.bounds[1].fragments - first.bounds[0].fragments]
-    closing = [
-        fragment
-        for stretch in stretches[1:]
-        if stretch.part in {"block", "input"}
-        for fragment in stretch.fragments
-    ]
-    ends = (*opening, *closing)
-    return not violations(renderer.api, renderer.body(_NO_PREFIX, ends, params))
+    return any(
+        stretch.part in {"block", "input"} and stretch.fragments for stretch in behind.stretches
+    )
 
 
 def _passes_between(

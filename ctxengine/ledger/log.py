@@ -20,14 +20,21 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, Unit
 from ctxengine.engine.log.chain import commit_body
 from ctxengine.engine.log.hydrate import DecodeOnce, decode_event, hydrate_units
-from ctxengine.engine.log.records import Batch, BodyCommitment, EventRecord, Head, ItemRecord
+from ctxengine.engine.log.records import (
+    Batch,
+    BodyCommitment,
+    EventRecord,
+    Head,
+    ItemRecord,
+    UnitDelta,
+)
 from ctxengine.engine.log.units import plan_batch
 from ctxengine.engine.ports import OpenCall, StaleHead, SumColumn, UnitSums
-from ctxengine.ledger.models import Body, Event, ItemRow, SessionRow, UnitRow
+from ctxengine.ledger.inserts import Statement, insert, send
+from ctxengine.ledger.models import Body, Event, ItemRow, SessionRow
 from ctxengine.ledger.records import event_record, event_row, item_record, item_row, unit_row
 
 SALT_BYTES = 16
-_BULK = 500
 
 _HEAD_COLUMNS = (
     "last_sequence",
@@ -41,6 +48,8 @@ _HEAD_COLUMNS = (
     "pointer_tokens",
     "result_tokens",
 )
+
+_SET_HEAD = ", ".join(f"{column} = %s" for column in _HEAD_COLUMNS)
 
 _SUMS = "sequence, index, before_turns, before_tokens, before_pointer_tokens, before_result_tokens"
 
@@ -56,15 +65,22 @@ class PostgresLog:
 
     def head(self) -> Head:
         """Where the log ends now."""
-        return self._head_of(self._session_rows().values_list(*_HEAD_COLUMNS).get())
+        return self._read_head("")
 
     def lock(self) -> Head:
         """The same, with the session row locked until the transaction ends."""
-        rows = self._session_rows().select_for_update()
-        return self._head_of(rows.values_list(*_HEAD_COLUMNS).get())
+        return self._read_head(" FOR UPDATE")
 
-    def _session_rows(self) -> Any:
-        return SessionRow.objects.filter(tenant_id=self.tenant, id=self.session)
+    def _read_head(self, locking: str) -> Head:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT {', '.join(_HEAD_COLUMNS)} FROM session WHERE tenant_id = %s AND id = %s{locking}",  # noqa: S608
+                (self.tenant, self.session),
+            )
+            row = cursor.fetchone()
+        if row is None:
+            raise SessionRow.DoesNotExist(f"There is no session {self.session}.")
+        return self._head_of(row)
 
     @staticmethod
     def _head_of(row: tuple[Any, ...]) -> Head:
@@ -94,8 +110,7 @@ class PostgresLog:
                 unit_of_call=self._unit_of_call,
                 idempotency_key=key,
             )
-            Body.objects.bulk_create([row for _, row in bodies if row is not None], _BULK)
-            self._write(batch, at)
+            self._write(batch, [row for _, row in bodies if row is not None], at)
         return batch
 
     def _body(self, draft: EventDraft) -> tuple[BodyCommitment | None, Body | None]:
@@ -114,68 +129,73 @@ class PostgresLog:
         )
         return commitment, row
 
-    def _write(self, batch: Batch, at: datetime) -> None:
-        Event.objects.bulk_create([event_row(self._key, event) for event in batch.events], _BULK)
-        ItemRow.objects.bulk_create([item_row(self._key, item) for item in batch.items], _BULK)
-        self._shift(batch)
-        UnitRow.objects.bulk_create([unit_row(self._key, unit) for unit in batch.units], _BULK)
-        head = batch.head
-        self._session_rows().update(
-            last_sequence=head.sequence,
-            last_hash=head.hash,
-            content_sequence=head.content_sequence,
-            act_sequence=head.act_sequence,
-            items=head.items,
-            units=head.units,
-            turns=head.turns,
-            tokens=head.tokens,
-            pointer_tokens=head.pointer_tokens,
-            result_tokens=head.result_tokens,
-            active_at=at,
+    def _write(self, batch: Batch, bodies: Sequence[Body], at: datetime) -> None:
+        """Everything in one round trip."""
+        send(
+            [
+                insert(bodies),
+                insert([event_row(self._key, event) for event in batch.events]),
+                insert([item_row(self._key, item) for item in batch.items]),
+                *(self._shifted(delta) for delta in batch.deltas.values()),
+                insert([unit_row(self._key, unit) for unit in batch.units]),
+                self._moved(batch.head, at),
+            ]
         )
 
-    def _shift(self, batch: Batch) -> None:
+    def _moved(self, head: Head, at: datetime) -> Statement:
+        return Statement(
+            f"UPDATE session SET {_SET_HEAD}, active_at = %s WHERE tenant_id = %s AND id = %s",  # noqa: S608
+            [
+                head.sequence,
+                head.hash,
+                head.content_sequence,
+                head.act_sequence,
+                head.items,
+                head.units,
+                head.turns,
+                head.tokens,
+                head.pointer_tokens,
+                head.result_tokens,
+                at,
+                self.tenant,
+                self.session,
+            ],
+        )
+
+    def _shifted(self, delta: UnitDelta) -> Statement:
         """Add late results to their unit and to the sums of the few units behind it."""
-        for delta in batch.deltas.values():
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "UPDATE unit SET tokens = tokens + %(t)s, pointer_tokens = pointer_tokens + %(p)s,"
-                    " result_tokens = result_tokens + %(r)s, open_calls = open_calls - %(c)s,"
-                    " last_sequence = %(last)s"
-                    " WHERE tenant_id = %(tenant)s AND session_id = %(session)s AND sequence = %(s)s;"
-                    " UPDATE unit SET before_tokens = before_tokens + %(t)s,"
-                    " before_pointer_tokens = before_pointer_tokens + %(p)s,"
-                    " before_result_tokens = before_result_tokens + %(r)s,"
-                    " before_saved_tokens = before_saved_tokens + %(t)s - %(p)s"
-                    " WHERE tenant_id = %(tenant)s AND session_id = %(session)s AND sequence > %(s)s",
-                    {
-                        "t": delta.tokens,
-                        "p": delta.pointer_tokens,
-                        "r": delta.result_tokens,
-                        "c": delta.closed_calls,
-                        "last": delta.last_sequence,
-                        "s": delta.sequence,
-                        "tenant": self.tenant,
-                        "session": self.session,
-                    },
-                )
+        here = (self.tenant, self.session, delta.sequence)
+        added = (delta.tokens, delta.pointer_tokens, delta.result_tokens)
+        return Statement(
+            "UPDATE unit SET tokens = tokens + %s, pointer_tokens = pointer_tokens + %s,"
+            " result_tokens = result_tokens + %s, open_calls = open_calls - %s, last_sequence = %s"
+            " WHERE tenant_id = %s AND session_id = %s AND sequence = %s;"
+            " UPDATE unit SET before_tokens = before_tokens + %s,"
+            " before_pointer_tokens = before_pointer_tokens + %s,"
+            " before_result_tokens = before_result_tokens + %s,"
+            " before_saved_tokens = before_saved_tokens + %s"
+            " WHERE tenant_id = %s AND session_id = %s AND sequence > %s",
+            [
+                *(*added, delta.closed_calls, delta.last_sequence, *here),
+                *(*added, delta.tokens - delta.pointer_tokens, *here),
+            ],
+        )
 
     def _unit_of_call(self, call: tuple[int, int]) -> EventSeq | None:
-        item = ItemRow.objects.filter(
-            **self._key, sequence=call[0], ordinal=call[1], kind=ItemKind.TOOL_CALL.value
-        )
-        unit = item.values_list("unit_sequence", "wire_call_id").first()
-        if unit is None or self._answered(unit[0], unit[1]):
-            return None
-        return EventSeq(unit[0])
-
-    def _answered(self, unit: int, wire_call_id: str) -> bool:
-        return ItemRow.objects.filter(
-            **self._key,
-            unit_sequence=unit,
-            kind=ItemKind.TOOL_RESULT.value,
-            wire_call_id=wire_call_id,
-        ).exists()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT c.unit_sequence FROM item c WHERE c.tenant_id = %s AND c.session_id = %s"
+                " AND c.sequence = %s AND c.ordinal = %s AND c.kind = %s"
+                " AND NOT EXISTS (SELECT 1 FROM item r WHERE r.tenant_id = c.tenant_id"
+                " AND r.session_id = c.session_id AND r.unit_sequence = c.unit_sequence"
+                " AND r.kind = %s AND r.wire_call_id = c.wire_call_id)",
+                (
+                    *(self.tenant, self.session, *call),
+                    *(ItemKind.TOOL_CALL.value, ItemKind.TOOL_RESULT.value),
+                ),
+            )
+            row = cursor.fetchone()
+        return EventSeq(row[0]) if row is not None else None
 
     def events(
         self, *, after: EventSeq = EventSeq(0), limit: int | None = None
@@ -235,16 +255,16 @@ class PostgresLog:
 
     def open_calls(self) -> Sequence[OpenCall]:
         """Calls nobody has answered yet, in call order."""
-        waiting = list(
-            UnitRow.objects.filter(**self._key, open_calls__gt=0).values_list("sequence", flat=True)
-        )
-        if not waiting:
-            return []
-        rows = list(
-            ItemRow.objects.filter(**self._key, unit_sequence__in=waiting)
-            .order_by("sequence", "ordinal")
-            .values_list("kind", "sequence", "ordinal", "name", "call_id", "wire_call_id", "run_id")
-        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT i.kind, i.sequence, i.ordinal, i.name, i.call_id, i.wire_call_id, i.run_id"
+                " FROM unit u JOIN item i ON i.tenant_id = u.tenant_id AND i.session_id = u.session_id"
+                " AND i.unit_sequence = u.sequence"
+                " WHERE u.tenant_id = %s AND u.session_id = %s AND u.open_calls > 0"
+                " ORDER BY i.sequence, i.ordinal",
+                (self.tenant, self.session),
+            )
+            rows = cursor.fetchall()
         answered = {row[5] for row in rows if row[0] == ItemKind.TOOL_RESULT.value}
         return [
             OpenCall(

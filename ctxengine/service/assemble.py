@@ -11,14 +11,15 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
 
 from ctxengine.engine.build import build
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import CheckpointInput, ModelRequest
+from ctxengine.engine.standing import NOTHING_STANDING
 from ctxengine.engine.step import (
     Memory,
     Prepared,
@@ -29,26 +30,29 @@ from ctxengine.engine.step import (
     prepare,
 )
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.inserts import write_request
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.access import open_run_of, plan_row_of, session_of
+from ctxengine.ledger.models import Rendering, RequestRow, RunRow, SessionRow
+from ctxengine.ledger.warm import WarmLog
+from ctxengine.service.access import open_run_of, session_of
 from ctxengine.service.checkpoints import opaque_of
 from ctxengine.service.clock import local_time, utc_now
+from ctxengine.service.compactors import compactor_of, packets_of
 from ctxengine.service.delta import delta_of
 from ctxengine.service.memory_lines import memory_draft
 from ctxengine.service.memory_source import with_embedded
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
+from ctxengine.service.renderings import digests_of, rendering_rows
 from ctxengine.service.request_rows import cache_json, request_row, step_drafts
 from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+from ctxengine.service.warm import Warmth, warmth_of
 from ctxengine.service.wiring import (
     counter_of,
-    log_of,
     new_id,
-    plan_from,
     renderer_of,
     session_facts,
 )
@@ -66,8 +70,15 @@ def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
 
 
 def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) -> Assembled:
+    with warmth_of(session) as warmth:
+        return _assemble_warm(actor, session, run, spec, warmth)
+
+
+def _assemble_warm(
+    actor: Actor, session: SessionRow, run: RunRow, spec: Assemble, warmth: Warmth
+) -> Assembled:
     began = time.perf_counter()
-    log = log_of(session)
+    log = warmth.log(session)
     with refusing():
         head = log.head()
         _refuse_pending(log, run)
@@ -84,18 +95,24 @@ def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) ->
                 built = rebuild_request(session, known, without_lost_reasoning=True)
             return _answer(actor, session, known, built, spec)
         session.refresh_from_db(fields=["epoch", "requests", "act_sequence"])
-        plan = plan_from(log, plan_row_of(session))
+        plan = warmth.pinned(log, session)
         facts = session_facts(session, plan)
         now = utc_now()
         memory = Memory(*(_lines(part) for part in (spec.knowledge, spec.recall, spec.corrections)))
         memory = with_embedded(session, log, memory)
         wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
-        prepared = _prepare(actor, log, facts, wanted, memory)
+        wanted = wanted.model_copy(update={"acts": head.act_sequence})
+        counter = warmth.memo.counter(counter_of(plan.provider, plan.model))
+        prepared = _prepare(actor, log, facts, wanted, memory, counter, warmth)
         opaque = opaque_of(run)
         built = build(
-            prepared.run, CheckpointInput(opaque), plan, renderer=renderer_of(session.provider)
+            prepared.run,
+            CheckpointInput(opaque),
+            plan,
+            renderer=renderer_of(session.provider),
+            memo=warmth.memo,
         )
-        row = _record(actor, session, run, log, prepared, built, memory, wanted, now, began)
+        row = _record(actor, session, run, log, prepared, built, memory, wanted, now, began, warmth)
     return _answer(actor, session, row, built, spec)
 
 
@@ -150,18 +167,29 @@ def _lines(lines: tuple[MemoryLine, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def _prepare(
-    actor: Actor, log: PostgresLog, facts: SessionFacts, wanted: StepInputs, memory: Memory
+    actor: Actor,
+    log: WarmLog,
+    facts: SessionFacts,
+    wanted: StepInputs,
+    memory: Memory,
+    counter: TokenCounter,
+    warmth: Warmth,
 ) -> Prepared:
     plan_total = fixed_frame(facts.plan, wanted.factor_millionths).total
+    standing = warmth.standing(log, plan_total=plan_total) if wanted.acts else NOTHING_STANDING
     try:
         return prepare(
             log,
             facts,
             wanted,
             memory=memory,
-            floors=floors_of(log.newest_yields(), plan_total),
-            counter=counter_of(facts.plan.provider, facts.plan.model),
-            skills=loaded_skills(log, until=wanted.head) if facts.plan.skills else (),
+            floors=floors_of(log.newest_yields(), plan_total, standing.undone),
+            counter=counter,
+            skills=loaded_skills(log, until=wanted.head, counter=counter, nonce_key=facts.nonce_key)
+            if facts.plan.skills
+            else (),
+            standing=standing,
+            compactor=compactor_of(log, facts.plan, standing, below=wanted.content_head + 1),
         )
     except BudgetExceeded as error:
         record_exceeded(actor, log, error, wanted)
@@ -199,6 +227,7 @@ def _record(
     wanted: StepInputs,
     now: datetime,
     began: float,
+    warmth: Warmth,
 ) -> RequestRow:
     request_id = new_id()
     inputs = prepared.inputs
@@ -212,12 +241,24 @@ def _record(
         drafts.append(used)
     step = run.steps + 1
     drafts += step_drafts(
-        prepared, built, request_id=request_id, step=step, model=session.model, run=str(run.id)
+        prepared,
+        built,
+        request_id=request_id,
+        step=step,
+        model=session.model,
+        run=str(run.id),
+        first=wanted.head + 1 + len(drafts),
+        owner=session.principal,
+    )
+    inputs = inputs.model_copy(
+        update={"packets": packets_of(prepared, drafts, first=wanted.head + 1)}
     )
     with transaction.atomic():
-        log.append(drafts, expected=EventSeq(wanted.head), at=now, key=actor.idempotency_key)
-        RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(steps=step)
-        session.refresh_from_db(fields=["requests", "act_sequence"])
+        batch = log.append(
+            drafts, expected=EventSeq(wanted.head), at=now, key=actor.idempotency_key
+        )
+        # Nothing was appended since the session row was read, so its own count still holds.
+        session.act_sequence = batch.head.act_sequence
         row = request_row(
             session=session,
             run=run,
@@ -229,13 +270,18 @@ def _record(
             at=now,
             build_ms=(time.perf_counter() - began) * 1000,
         )
-        row.save(force_insert=True)
-        SessionRow.objects.filter(tenant_id=session.tenant_id, id=session.id).update(
-            requests=F("requests") + 1,
-            peak_tokens=max(session.peak_tokens, row.total_tokens),
-            pressure_count=F("pressure_count") + (1 if prepared.allocation.under_pressure else 0),
-        )
+        pressed = int(prepared.allocation.under_pressure)
+        write_request(row, pressed=pressed, renderings=_new_renderings(session, built, warmth))
     return row
+
+
+def _new_renderings(session: SessionRow, built: ModelRequest, warmth: Warmth) -> list[Rendering]:
+    """Digests of units that no recorded request held before, as far as this process knows."""
+    digests = digests_of(built)
+    rows = rendering_rows(session, digests, warmth.digests)
+    if rows:
+        transaction.on_commit(lambda: warmth.remember(digests))
+    return rows
 
 
 def _answer(

@@ -97,7 +97,9 @@ def judge_call(
 ) -> Verdict:
     """Judge one call. Refusals of platform trust quote nothing that the model or a server wrote."""
     tool = plan.tool(name)
-    if plan.tools and (tool is None or not (tool.callable or tool.control)):
+    # A runtime that declares no tools of its own has a roster we do not know: its calls are its business.
+    declared = any(not known.control for known in plan.tools)
+    if (tool is None and declared) or (tool is not None and not (tool.callable or tool.control)):
         return _unavailable(tool, name, arguments)
     given = arguments if arguments.strip() else "{}"
     if not is_json_object(given):

@@ -65,6 +65,7 @@ def content_draft(
         items=items,
         answers=(answers.sequence, answers.ordinal) if answers else None,
         owner=owner,
+        decoded=tuple(decoded),
     )
 
 

@@ -12,6 +12,7 @@ from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import session_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.end_run import finish_run
+from ctxengine.service.offer_facts import facts_offer
 from ctxengine.service.specs import Actor
 from ctxengine.service.wiring import log_of
 
@@ -35,5 +36,7 @@ def end_session(*, actor: Actor, session_id: UUID) -> None:
         ended = EventDraft(
             type=EventType.SESSION_ENDED, trust=Trust.PLATFORM, payload={"outcome": "ended"}
         )
-        log.append([ended], expected=None, at=now, key=actor.idempotency_key)
+        offered = facts_offer(session, log)
+        drafts = [offered, ended] if offered is not None else [ended]
+        log.append(drafts, expected=None, at=now, key=actor.idempotency_key)
         SessionRow.objects.filter(tenant_id=session.tenant_id, id=session.id).update(state="ended")

@@ -58,20 +58,22 @@ def erase_person(*, actor: Actor, principal: str, note: str) -> PersonErased:
         raise ServiceError(
             "reason_required", 422, "Say in `note` why this person's content is erased."
         )
-    done = [_erase(actor, session, principal) for session in _sessions(actor, principal)]
-    ClosedTurn.objects.filter(tenant_id=actor.tenant_id, principal=principal).delete()
-    erased = PersonErased(
-        sessions=sum(bodies > 0 for bodies, _ in done),
-        bodies=sum(bodies for bodies, _ in done),
-        runs_ended=sum(runs for _, runs in done),
-    )
-    record_audit(
-        actor=actor,
-        action="person.erased",
-        target=principal,
-        reason=model_view(note),
-        after={"sessions": erased.sessions, "bodies": erased.bodies, "runs": erased.runs_ended},
-    )
+    with refusing(), transaction.atomic():
+        fence(actor.tenant_id, principal)
+        done = [_erase(actor, session, principal) for session in _sessions(actor, principal)]
+        ClosedTurn.objects.filter(tenant_id=actor.tenant_id, principal=principal).delete()
+        erased = PersonErased(
+            sessions=sum(bodies > 0 for bodies, _ in done),
+            bodies=sum(bodies for bodies, _ in done),
+            runs_ended=sum(runs for _, runs in done),
+        )
+        record_audit(
+            actor=actor,
+            action="person.erased",
+            target=principal,
+            reason=model_view(note),
+            after={"sessions": erased.sessions, "bodies": erased.bodies, "runs": erased.runs_ended},
+        )
     return erased
 
 
@@ -88,28 +90,24 @@ def _sessions(actor: Actor, principal: str) -> list[UUID]:
 
 
 def _erase(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
-    """Erase from one session; gives how many bodies went and how many runs ended."""
-    with refusing(), transaction.atomic():
-        fence(actor.tenant_id, principal)
-        session = SessionRow.objects.select_for_update().get(
-            tenant_id=actor.tenant_id, id=session_id
-        )
-        log, now = log_of(session), utc_now()
-        runs = _end_runs(session, log, now)
-        erasure = _Erasure(session, log, principal, now)
-        if not erasure.bodies:
-            return 0, runs
-        current = erasure.keep_what_proves()
-        erasure.blank()
-        had_snapshot = bool(current is not None and current.snapshot)
-        marker = EventDraft(
-            type=EventType.PERSON_ERASED,
-            trust=Trust.PLATFORM,
-            payload={"bodies": len(erasure.bodies), "snapshot": had_snapshot},
-        )
-        log.append([marker], expected=None, at=now, key=actor.idempotency_key)
-        if current is not None and session.state == "open":
-            _pin_without_snapshot(actor, session, log, current)
+    """Erase from one session, under its lock; gives how many bodies went and how many runs ended."""
+    session = SessionRow.objects.select_for_update().get(tenant_id=actor.tenant_id, id=session_id)
+    log, now = log_of(session), utc_now()
+    runs = _end_runs(session, log, now)
+    erasure = _Erasure(session, log, principal, now)
+    if not erasure.bodies:
+        return 0, runs
+    current = erasure.keep_what_proves()
+    erasure.blank()
+    had_snapshot = bool(current is not None and current.snapshot)
+    marker = EventDraft(
+        type=EventType.PERSON_ERASED,
+        trust=Trust.PLATFORM,
+        payload={"bodies": len(erasure.bodies), "snapshot": had_snapshot},
+    )
+    log.append([marker], expected=None, at=now, key=actor.idempotency_key)
+    if current is not None and session.state == "open":
+        _pin_without_snapshot(actor, session, log, current)
     return len(erasure.bodies), runs
 
 

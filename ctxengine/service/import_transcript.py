@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -17,7 +18,8 @@ from ctxengine.engine.errors import EngineError
 from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.registry import read
 from ctxengine.engine.importers.report import all_repairs, items_in, items_set_aside
-from ctxengine.engine.importers.transcript import ForeignSession, Transcript
+from ctxengine.engine.importers.transcript import Repair, Transcript
+from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.bulk import write_log
 from ctxengine.ledger.models import ImportRow, RequestRow, RunRow
@@ -29,6 +31,9 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 """Largest transcript that is read, unpacked."""
 
 _GZIP = b"\x1f\x8b"
+_SNIFFED_BYTES = 65_536
+_RAW_CHARS = 65_536
+"""Characters of a set-aside text that a report line keeps; a longer one is cut and says so."""
 
 Progress = Callable[[str, int, int], None]
 """Called with (phase, done, total)."""
@@ -84,30 +89,48 @@ def import_file(
     if known is not None:
         return _unchanged(known)
     try:
-        transcript = read(_text(data), name=shown)
-        built = _reconstruct(actor.tenant_id, transcript, sha256, utc_now(), progress)
+        text = _text(data)
+        del data
+        transcript = read(text, name=shown)
+        del text
+        with transaction.atomic():
+            return _take(actor, shown, sha256, transcript, dry_run=dry_run, progress=progress)
     except (NotATranscript, _Unreadable) as error:
         return ImportOutcome("refused", shown, sha256, reason=str(error))
     except EngineError as error:
         return ImportOutcome("refused", shown, sha256, reason=f"It cannot be rebuilt: {error}")
-    outcome = _outcome(shown, sha256, transcript, built)
-    if outcome.items_in != outcome.items_kept + outcome.items_set_aside:
-        reason = (
-            f"Its items do not add up: {outcome.items_in} found, {outcome.items_kept} kept, "
-            f"{outcome.items_set_aside} set aside. Nothing was written."
-        )
-        return ImportOutcome("refused", shown, sha256, format=transcript.format, reason=reason)
-    if not dry_run:
-        try:
-            _write(actor, outcome, built)
-        except IntegrityError:
-            # Somebody else imported the same content at the same time; theirs stands.
-            return _unchanged(ImportRow.objects.get(tenant_id=actor.tenant_id, sha256=sha256))
-    return outcome
+    except IntegrityError:
+        # Somebody else imported the same content at the same time; theirs stands.
+        return _unchanged(ImportRow.objects.get(tenant_id=actor.tenant_id, sha256=sha256))
+
+
+def import_path(
+    *, actor: Actor, path: Path, dry_run: bool = False, progress: Progress | None = None
+) -> ImportOutcome:
+    """Import a file; one that cannot be read, is too large or begins like no text is refused without reading on."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            reason = (
+                f"The file holds {size:,} bytes; at most {MAX_FILE_BYTES:,} are read. Split it."
+            )
+            return _refused(path, reason)
+        with path.open("rb") as file:
+            data = file.read(_SNIFFED_BYTES)
+            if b"\0" in data and not data.startswith(_GZIP):
+                return _refused(path, "The file is binary: it holds zero bytes.")
+            data += file.read(MAX_FILE_BYTES)
+    except OSError as error:
+        return _refused(path, f"The file cannot be read: {error.strerror or error}.")
+    return import_file(actor=actor, name=path.name, data=data, dry_run=dry_run, progress=progress)
+
+
+def _refused(path: Path, reason: str) -> ImportOutcome:
+    return ImportOutcome("refused", model_view(path.name), "", reason=reason)
 
 
 class _Unreadable(Exception):
-    """The bytes are no text."""
+    """Nothing can be taken from the file, and why."""
 
 
 def _text(data: bytes) -> str:
@@ -136,24 +159,77 @@ def _unpacked(data: bytes) -> bytes:
     return out.getvalue()
 
 
+class _Placed(NamedTuple):
+    """What a child session asks of the one it hangs on."""
+
+    session: UUID
+    runs: tuple[tuple[int, UUID], ...]
+    """(index of the entry that opened it, id) of each run."""
+
+    def run_at(self, place: int) -> UUID | None:
+        """The run in which the entry at this index stands."""
+        return next((run for first, run in reversed(self.runs) if first <= place), None)
+
+
+def _take(
+    actor: Actor,
+    name: str,
+    sha256: str,
+    transcript: Transcript,
+    *,
+    dry_run: bool,
+    progress: Progress | None,
+) -> ImportOutcome:
+    """Rebuild and write session after session, so that few are held at a time; the caller's transaction binds them.
+
+    Raises:
+        _Unreadable: the items do not add up.
+    """
+    found = items_in(transcript)
+    report = [_report_line(repair) for repair in all_repairs(transcript)]
+    aside, kept = items_set_aside(transcript), 0
+    session_ids: list[UUID] = []
+    for made in _reconstruct(actor.tenant_id, transcript, sha256, utc_now(), progress):
+        session_ids.append(made.session.id)
+        kept += made.kept_items
+        if not dry_run:
+            _write_session(actor, made)
+    if found != kept + aside:
+        raise _Unreadable(
+            f"Its items do not add up: {found} found, {kept} kept, {aside} set aside. Nothing was written."
+        )
+    outcome = ImportOutcome(
+        "imported", name, sha256, transcript.format, "", session_ids, found, kept, aside, report
+    )
+    if not dry_run:
+        _write_import(actor, outcome)
+    return outcome
+
+
 def _reconstruct(
     tenant_id: UUID,
     transcript: Transcript,
     sha256: str,
     now: datetime,
     progress: Progress | None,
-) -> list[Reconstructed]:
+) -> Iterator[Reconstructed]:
+    """Every session in turn, parents before their children; what has been given is let go of."""
     total = sum(len(session.entries) for session in transcript.sessions)
     done = 0
-    built: dict[str, Reconstructed] = {}
-    for foreign in transcript.sessions:
+    placed: dict[str, _Placed] = {}
+    parents = {session.parent[0] for session in transcript.sessions if session.parent}
+    waiting = transcript.sessions[::-1]
+    transcript.sessions.clear()
+    while waiting:
+        foreign = waiting.pop()
+        parent = placed.get(foreign.parent[0]) if foreign.parent else None
         walk = Reconstruction(
             tenant_id,
             foreign,
             file_sha256=sha256,
             format=transcript.format,
             now=now,
-            parent=_parent_id(foreign, built),
+            parent=parent.session if parent else None,
         )
         before = done
 
@@ -162,68 +238,52 @@ def _reconstruct(
                 progress("rebuilding", before + count, total)
 
         made = walk.run(report)
-        if foreign.parent is not None and foreign.parent[0] in built:
-            made.session.parent_run_id = _parent_run(foreign, built)
+        if parent is not None and foreign.parent is not None:
+            made.session.parent_run_id = parent.run_at(foreign.parent[1])
             made.session.occasion = "child"
-        built[foreign.key] = made
+        if foreign.key in parents:
+            runs = zip(made.run_places, (run.id for run in made.runs), strict=True)
+            placed[foreign.key] = _Placed(made.session.id, tuple(runs))
         done += len(foreign.entries)
-    return list(built.values())
+        yield made
 
 
-def _parent_id(foreign: ForeignSession, built: dict[str, Reconstructed]) -> UUID | None:
-    parent = built.get(foreign.parent[0]) if foreign.parent else None
-    return parent.session.id if parent is not None else None
+def _report_line(repair: Repair) -> dict[str, Any]:
+    """A line as the database keeps it: texts in the model's view and without secrets, for only bodies hold originals."""
+    line: dict[str, Any] = {
+        "action": repair.action.value,
+        "code": repair.code,
+        "where": model_view(repair.where),
+        "detail": redact(model_view(repair.detail)).text,
+        "items": repair.items,
+    }
+    if repair.raw:
+        line["raw"] = redact(model_view(repair.raw[:_RAW_CHARS])).text
+        if len(repair.raw) > _RAW_CHARS:
+            line["raw_chars"] = len(repair.raw)
+    return line
 
 
-def _parent_run(foreign: ForeignSession, built: dict[str, Reconstructed]) -> UUID | None:
-    runs = built[foreign.parent[0]].runs if foreign.parent else []
-    return runs[-1].id if runs else None
+def _write_session(actor: Actor, made: Reconstructed) -> None:
+    made.session.save(force_insert=True)
+    write_log(actor.tenant_id, made.session.id, made.log.stored())
+    made.plan.save(force_insert=True)
+    RunRow.objects.bulk_create(made.runs, 500)
+    RequestRow.objects.bulk_create(made.requests, 200)
 
 
-def _outcome(
-    name: str, sha256: str, transcript: Transcript, built: list[Reconstructed]
-) -> ImportOutcome:
-    return ImportOutcome(
-        status="imported",
-        name=name,
-        sha256=sha256,
-        format=transcript.format,
-        session_ids=[made.session.id for made in built],
-        items_in=items_in(transcript),
-        items_kept=sum(made.kept_items for made in built),
-        items_set_aside=items_set_aside(transcript),
-        report=[
-            {
-                "action": repair.action.value,
-                "code": repair.code,
-                "where": model_view(repair.where),
-                "detail": model_view(repair.detail),
-                "items": repair.items,
-            }
-            for repair in all_repairs(transcript)
-        ],
+def _write_import(actor: Actor, outcome: ImportOutcome) -> None:
+    ImportRow.objects.create(
+        tenant_id=actor.tenant_id,
+        sha256=outcome.sha256,
+        name=outcome.name,
+        format=outcome.format,
+        sessions=[str(session) for session in outcome.session_ids],
+        items_in=outcome.items_in,
+        items_kept=outcome.items_kept,
+        report=outcome.report,
+        created_at=utc_now(),
     )
-
-
-def _write(actor: Actor, outcome: ImportOutcome, built: list[Reconstructed]) -> None:
-    with transaction.atomic():
-        for made in built:
-            made.session.save(force_insert=True)
-            write_log(actor.tenant_id, made.session.id, made.log.stored())
-            made.plan.save(force_insert=True)
-            RunRow.objects.bulk_create(made.runs, 500)
-            RequestRow.objects.bulk_create(made.requests, 200)
-        ImportRow.objects.create(
-            tenant_id=actor.tenant_id,
-            sha256=outcome.sha256,
-            name=outcome.name,
-            format=outcome.format,
-            sessions=[str(session) for session in outcome.session_ids],
-            items_in=outcome.items_in,
-            items_kept=outcome.items_kept,
-            report=outcome.report,
-            created_at=utc_now(),
-        )
 
 
 def _unchanged(row: ImportRow) -> ImportOutcome:

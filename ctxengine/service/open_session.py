@@ -18,6 +18,7 @@ from ctxengine.engine.plan.skills import PinnedSkill
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import AgentVersion, SessionRow
+from ctxengine.service.child_run import check_parent
 from ctxengine.service.clock import utc_now
 from ctxengine.service.crypto import encrypt, new_nonce_key
 from ctxengine.service.edit_persona import newest_persona
@@ -48,6 +49,7 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
             422,
             f"The engine {spec.engine} is not available; choose {', '.join(AVAILABLE_ENGINES)}.",
         )
+    check_parent(actor, occasion=spec.occasion, parent_run=spec.parent_run)
     now = utc_now()
     session_id, nonce_key = new_id(), new_nonce_key()
     with refusing():

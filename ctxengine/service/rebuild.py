@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.ids import EventSeq
@@ -47,7 +48,7 @@ def rebuild_request(
         memory=memory_of(log, inputs.memory_event),
         counter=counter_of(plan.provider, plan.model),
         opaque=_opaque_until(run, inputs.content_head),
-        erased=erased_digests(session, plan, inputs),
+        erased=erased_digests(session, plan, inputs, built_at=row.created_at),
         skills=skills_at(log, inputs.skills),
         fresh_erased=memory_is_gone(log, inputs.memory_event),
         renderer=renderer_of(plan.provider),
@@ -62,10 +63,16 @@ def _opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[
     }
 
 
-def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[EventSeq, str]:
-    """Recorded digests of the request's units whose content was erased, in the form each of them has there."""
+def erased_digests(
+    session: SessionRow, plan: Plan, inputs: StepInputs, *, built_at: datetime
+) -> dict[EventSeq, str]:
+    """Recorded digests of the request's units whose content was erased since, in the form each of them has there.
+
+    What was gone already when the request was built stands in it as its tombstone, and is rendered again.
+    """
     key = {"tenant_id": session.tenant_id, "session_id": session.id}
-    gone = list(Body.objects.filter(**key, erased_at__isnull=False).values_list("id", flat=True))
+    erased = Body.objects.filter(**key, erased_at__gt=built_at)
+    gone = list(erased.values_list("id", flat=True))
     if not gone:
         return {}
     events = Event.objects.filter(

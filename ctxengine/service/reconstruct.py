@@ -69,6 +69,8 @@ class Reconstructed:
     log: MemoryLog
     runs: list[RunRow] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
+    run_places: list[int] = field(default_factory=list)
+    """Index of the entry that opened each run."""
     kept_items: int = 0
     """Ledger items that came from the file."""
 
@@ -129,7 +131,7 @@ class Reconstruction:
         """Append every entry, opening runs and rebuilding requests on the way."""
         for place, entry in enumerate(self.foreign.entries):
             if entry.type is EntryType.USER or not self.out.runs:
-                self._open_run(entry)
+                self._open_run(place, entry)
             if entry.type is EntryType.ASSISTANT:
                 self._request(entry)
             self._append(place, entry)
@@ -139,8 +141,9 @@ class Reconstruction:
         self._close_run()
         return self._sealed()
 
-    def _open_run(self, entry: Entry) -> None:
+    def _open_run(self, place: int, entry: Entry) -> None:
         self._close_run()
+        self.out.run_places.append(place)
         session = self.out.session
         session.runs += 1
         self.out.runs.append(
@@ -330,7 +333,7 @@ def imported_plan(
             schema = '{"type":"object"}'
         tools.append(
             PinnedTool(
-                name=tool.name,
+                name=model_view(tool.name),
                 wire_name="",
                 description=model_view(tool.description),
                 input_schema=schema,
@@ -344,7 +347,7 @@ def imported_plan(
             model=foreign.model,
             window=known.window,
             max_output=known.max_output,
-            instructions=foreign.instructions,
+            instructions=model_view(foreign.instructions),
             tools=tools,
             policy=IMPORTED_POLICY,
         ),
@@ -392,7 +395,7 @@ def _session_row(
         import_sha256=file_sha256,
         import_format=format,
         nonce_key=encrypt(nonce_key),
-        settings={"key": model_view(foreign.key)},
+        settings={"key": model_view(foreign.key), "provider": model_view(foreign.provider)},
         counter=plan.counter,
         last_hash=GENESIS_HASH,
         created_at=_moment(foreign.started_at) or now,

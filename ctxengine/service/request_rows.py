@@ -12,6 +12,7 @@ from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import Prepared, StepInputs
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+from ctxengine.service.compactors import MadeFor, pressure_compactions
 
 
 def step_drafts(
@@ -23,8 +24,15 @@ def step_drafts(
     model: str,
     run: str,
     reconstructed: bool = False,
+    first: int = 0,
+    owner: str = "",
 ) -> list[EventDraft]:
-    """Events of one step: floors that rose, pressure if any, then the request itself."""
+    """Events of one step: floors that rose, summaries of what a cut drops, pressure if any, then the request itself.
+
+    Args:
+        first: sequence that the first of them will have.
+        owner: principal whose erasure takes the summaries along.
+    """
     allocation = prepared.allocation
     drafts = [
         EventDraft(
@@ -45,6 +53,14 @@ def step_drafts(
         )
         for raised in allocation.raises
     ]
+    drafts += pressure_compactions(
+        prepared,
+        drafts,
+        first=first,
+        run=run,
+        owner=owner,
+        made_for=MadeFor(built.budget.total, model, prepared.inputs.policy, str(request_id)),
+    )
     if allocation.under_pressure:
         drafts.append(
             EventDraft(
@@ -78,6 +94,11 @@ def step_drafts(
 def fresh_digest(built: ModelRequest) -> str:
     """Digest of rows 11 to 14 as rendered; empty when they hold nothing."""
     return next((s.digests[0] for s in built.stretches if not s.units and s.row == 14), "")
+
+
+def summary_digest(built: ModelRequest) -> str:
+    """Digest of row 9 as rendered."""
+    return next((s.digests[0] for s in built.stretches if not s.units and s.row == 9), "")
 
 
 def legacy_excerpts(built: ModelRequest) -> int:
@@ -124,6 +145,7 @@ def request_row(
                 str(sequence): built.unit_digests[sequence] for sequence in built.opaque_units
             },
             "fresh": fresh_digest(built),
+            "summary": summary_digest(built) if inputs.packets else "",
         }
     )
     return RequestRow(

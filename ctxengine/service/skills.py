@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ctxengine.engine.canonical import sha256_hex
@@ -66,7 +67,7 @@ def offer(
             EventDraft(
                 type=EventType.SKILL_OFFERED,
                 trust=spec.trust,
-                payload=_payload(name, spec.trust, tokens),
+                payload=_payload(name, spec.trust, tokens, counter.label),
                 body=spec.body,
             )
         )
@@ -79,7 +80,8 @@ def load_draft(log: SessionLog, skill: PinnedSkill, run: str) -> EventDraft | No
     text = log.body(offered.body.id) if offered.body is not None else None
     if text is None:
         return None
-    payload = _payload(skill.name, skill.trust, skill.body_tokens)
+    counted_by = offered.payload["counter"]
+    payload = _payload(skill.name, skill.trust, skill.body_tokens, counted_by)
     return EventDraft(
         type=EventType.SKILL_LOADED,
         trust=skill.trust,
@@ -94,9 +96,19 @@ def loads(log: SessionLog) -> list[EventRecord]:
     return list(reversed(log.every(EventType.SKILL_LOADED)))
 
 
-def loaded_skills(log: SessionLog, *, until: int) -> tuple[LoadedSkill, ...]:
-    """Bodies that stand in a request which saw the log up to `until`, in load order."""
-    return tuple(_loaded(log, event) for event in loads(log) if event.sequence <= until)
+def loaded_skills(
+    log: SessionLog, *, until: int, counter: TokenCounter, nonce_key: bytes
+) -> tuple[LoadedSkill, ...]:
+    """Bodies that stand in a request which saw the log up to `until`, in load order, as its model counts them."""
+    found = []
+    for event in loads(log):
+        if event.sequence > until:
+            continue
+        skill = _loaded(log, event)
+        if event.payload["counter"] != counter.label:
+            skill = replace(skill, tokens=counter.text(skill_text(skill, nonce_key)))
+        found.append(skill)
+    return tuple(found)
 
 
 def skills_at(log: SessionLog, sequences: Sequence[int]) -> tuple[LoadedSkill, ...]:
@@ -119,10 +131,11 @@ def _loaded(log: SessionLog, event: EventRecord) -> LoadedSkill:
     )
 
 
-def _payload(name: str, trust: Trust, tokens: int) -> dict[str, object]:
+def _payload(name: str, trust: Trust, tokens: int, counter: str) -> dict[str, object]:
     return {
         "format": ContentFormat.TEXT.value,
         "name": name,
         "trust": trust.value,
         "tokens": tokens,
+        "counter": counter,
     }

@@ -41,15 +41,26 @@ def trace_name(session_id: UUID, trace: str, has_items: bool) -> str:
 
 
 def register_trace(session: SessionRow, plan: Plan, *, at: datetime) -> None:
-    """Remember the trace of a plan's snapshot, in the transaction that pins the plan."""
+    """Remember the trace of a plan's snapshot, in the transaction that pins the plan.
+
+    A recall that an erasure withdrew elsewhere is stale: it is registered as withdrawn, and the first run goes without it.
+    """
     if not plan.snapshot:
         return
     fence(session.tenant_id, session.principal)
+    named = SnapshotTrace.objects.filter(
+        tenant_id=session.tenant_id, principal=session.principal, trace=plan.snapshot_trace
+    )
+    stale = named.filter(withdrawn_at__isnull=False).exists()
     SnapshotTrace.objects.get_or_create(
         tenant_id=session.tenant_id,
         session_id=session.id,
         trace=plan.snapshot_trace,
-        defaults={"principal": session.principal, "registered_at": at},
+        defaults={
+            "principal": session.principal,
+            "registered_at": at,
+            "withdrawn_at": at if stale else None,
+        },
     )
 
 

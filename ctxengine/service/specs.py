@@ -25,6 +25,8 @@ class Actor:
     label: str
     """`key:PREFIX`, `user:NAME` or `system`."""
     idempotency_key: str = ""
+    scopes: frozenset[str] = frozenset()
+    """Scopes of the key that acts; empty for people, whose doors ask about roles, and for the system."""
 
 
 class Spec(BaseModel):
@@ -87,6 +89,10 @@ class PolicySpec(Spec):
     low_water: float | None = Field(default=None, gt=0, le=1)
     history_floor: int | None = Field(default=None, ge=0)
     inline_maximum_bytes: int | None = Field(default=None, ge=1_000, le=1_000_000_000)
+    compaction: Literal["deterministic", "none"] | None = None
+    summary_tokens: int | None = Field(default=None, ge=200, le=100_000)
+    expected_steps: int | None = Field(default=None, ge=1, le=100_000)
+    offer_facts: bool | None = None
     caps: dict[str, int] = Field(default_factory=dict)
 
 
@@ -218,7 +224,10 @@ class ToolResult(Spec):
 
     call_id: str = Field(min_length=1, max_length=1000)
     """The id the request showed the model (or the one the provider sent)."""
-    content: Content
+    content: Content | None = None
+    """What the tool gave back; left out where `child_run` is given."""
+    child_run: UUID | None = None
+    """A finished child run whose answer is the result, with the trust it derives."""
     is_error: bool = False
     trust: Trust | None = None
     retain: Literal["objective", "reminder", "hook", "operation"] | None = None
@@ -236,6 +245,48 @@ class TakeInput(Spec):
 
     message: Content
     retain: Literal["objective", "reminder", "hook", "operation"] | None = None
+
+
+class ChangeConstraints(Spec):
+    """`PATCH sessions/{id}/working-state`: what the user alone may change."""
+
+    remove_constraints: tuple[str, ...] = ()
+    """Ids such as `c1`."""
+    add_constraints: tuple[str, ...] = ()
+    principal: str = Field(default="", max_length=200)
+    """On whose behalf, when a runtime asks."""
+    note: str = Field(default="", max_length=2000)
+
+
+class Compact(Spec):
+    """`POST sessions/{id}/compactions`: shrink history now."""
+
+    through: int | None = Field(default=None, ge=1)
+    """Last event to be replaced; None: down to the low-water mark."""
+    merge: bool = False
+    """Merge the summaries there are instead of making one."""
+    force: bool = True
+    """Do it even where the net-cost test says that it does not pay."""
+    preview: bool = False
+    """Say what would happen and what it would cost; change nothing."""
+    note: str = Field(default="", max_length=2000)
+
+
+class UndoCompaction(Spec):
+    """`POST sessions/{id}/compactions/{event}/undo`."""
+
+    note: str = Field(default="", max_length=2000)
+
+
+class Present(Spec):
+    """`POST sessions/{id}/presentation`: how part of the history is to stand in requests."""
+
+    target: str = Field(max_length=40)
+    """An event number such as `12`, or an item id such as `12.0`."""
+    form: Literal["pinned", "folded", "excluded", "automatic"]
+    scope: Literal["item", "unit", "turn"] = "unit"
+    preview: bool = False
+    note: str = Field(default="", max_length=2000)
 
 
 class EndRun(Spec):

@@ -10,16 +10,18 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from ctxengine.engine.derive import Derivation
-from ctxengine.engine.events import EventType
+from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Calibration, RunRow, SessionRow
 from ctxengine.service.access import session_of
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.races import redo_once
+from ctxengine.service.recount import counts_for, store_counts
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, store_rotation
 from ctxengine.service.run_start import rotation_for_run, run_scopes
@@ -49,33 +51,14 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
     with refusing():
         head = log.head()
         turned = rotation_for_run(session, log, granted=granted)
-        provider, model = _bound(session, turned)
+        counts = counts_for(session, log, turned.plan) if turned is not None else None
         sequence = EventSeq(head.sequence + (1 if turned is None else 2))
         number = session.runs + 1
-        payload: dict[str, Any] = {"run_number": number}
-        if spec.scopes is not None:
-            payload["scopes"] = [model_view(scope) for scope in spec.scopes]
-        if spec.timezone:
-            payload["timezone"] = spec.timezone
-        if spec.surface:
-            payload["surface"] = model_view(spec.surface)
-        draft = content_draft(
-            log,
-            type=EventType.USER_MESSAGE,
-            format=spec.message.format,
-            raw=spec.message.raw,
-            trust=Trust.USER,
-            sequence=sequence,
-            derivation=Derivation(counter_of(provider, model)),
-            run=str(run_id),
-            source="user",
-            payload=payload,
-            owner=session.principal,
-        )
+        draft = _message(log, session, spec, turned, str(run_id), number, sequence)
         refuse_empty(draft.items, spec.message.format)
+        drafts = [draft] if turned is None else [turned.draft(session), draft]
         try:
             with transaction.atomic():
-                drafts = [draft] if turned is None else [turned.draft(session), draft]
                 batch = log.append(
                     drafts, expected=head.sequence, at=now, key=actor.idempotency_key
                 )
@@ -88,6 +71,7 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
                         sequence=EventSeq(sequence - 1),
                         at=now,
                     )
+                    store_counts(session, counts, turned.plan.counter)
                 _run_row(actor, session, spec, granted, run_id, number, sequence, now).save(
                     force_insert=True
                 )
@@ -97,6 +81,38 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
         except IntegrityError as error:
             raise _run_open() from error
     return RunStarted(run_id, number, sequence)
+
+
+def _message(
+    log: PostgresLog,
+    session: SessionRow,
+    spec: StartRun,
+    turned: Rotation | None,
+    run: str,
+    number: int,
+    sequence: EventSeq,
+) -> EventDraft:
+    """The event of the user's message, counted for the model that the run will be bound to."""
+    payload: dict[str, Any] = {"run_number": number}
+    if spec.scopes is not None:
+        payload["scopes"] = [model_view(scope) for scope in spec.scopes]
+    if spec.timezone:
+        payload["timezone"] = spec.timezone
+    if spec.surface:
+        payload["surface"] = model_view(spec.surface)
+    return content_draft(
+        log,
+        type=EventType.USER_MESSAGE,
+        format=spec.message.format,
+        raw=spec.message.raw,
+        trust=Trust.USER,
+        sequence=sequence,
+        derivation=Derivation(counter_of(*_bound(session, turned))),
+        run=run,
+        source="user",
+        payload=payload,
+        owner=session.principal,
+    )
 
 
 def _viewed(scopes: tuple[str, ...] | None) -> tuple[str, ...] | None:

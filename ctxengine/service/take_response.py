@@ -21,9 +21,10 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import OpenCall
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.access import open_run_of, plan_row_of, session_of
+from ctxengine.service.access import open_run_of, session_of
 from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
@@ -42,7 +43,9 @@ from ctxengine.service.specs import (
     TakeResponse,
 )
 from ctxengine.service.usage import usage_of
-from ctxengine.service.wiring import counter_of, log_of, plan_from
+from ctxengine.service.warm import plan_of_session
+from ctxengine.service.wiring import counter_of, log_of
+from ctxengine.service.working_state import StateWriter, observed
 
 _UNFINISHED = frozenset({"pause_turn", "incomplete"})
 
@@ -114,7 +117,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             )
         content = from_response(spec.response_raw or "")
         stripped = strip_opaque(content.format, content.body, role="assistant")
-        plan = plan_from(log, plan_row_of(session))
+        plan = plan_of_session(session, log)
         taken = _Taken(
             actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1)
         )
@@ -211,7 +214,43 @@ class _Taken:
             for facts in response.items
             if facts.kind is ItemKind.TOOL_CALL
         ]
+        drafts += self._observed(response.items, verdicts, calls, drafts)
         return drafts, calls
+
+    def _observed(
+        self,
+        items: Sequence[ItemFacts],
+        verdicts: Mapping[int, Verdict],
+        calls: Sequence[CallAction],
+        drafts: Sequence[EventDraft],
+    ) -> list[EventDraft]:
+        """What the runtime notes of these calls: what the user is asked, and tasks whose call was refused."""
+        made = [facts for facts in items if facts.kind is ItemKind.TOOL_CALL]
+        asked, refused = [], []
+        for facts, call in zip(made, calls, strict=True):
+            verdict = verdicts[facts.ordinal]
+            if call.action == "execute" and verdict.name == ASK_TOOL:
+                asked.append(Asked(facts.wire_call_id, verdict.arguments))
+            elif call.action == "refused":
+                refused.append(Outcome(facts.wire_call_id, verdict.name, failed=True))
+        if not asked and not refused:
+            return []
+        any_act = self.log.head().act_sequence > 0
+        writer = StateWriter(
+            self.log,
+            self.session,
+            str(self.run.id),
+            any_act=any_act,
+            pending=drafts,
+            first=self.sequence,
+        )
+        return observed(
+            writer,
+            asked=asked,
+            outcomes=refused,
+            sequence=self.sequence + len(drafts),
+            any_act=any_act,
+        )
 
     def _unwrapped(
         self, decoded: Mapping[int, DecodedItem], verdicts: Mapping[int, Verdict]

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.derive import Derivation
-from ctxengine.engine.events import EventType
+from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import OpenCall, SessionLog
 from ctxengine.engine.trust.levels import Trust, may_claim
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.working_state.outcomes import Outcome
+from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import open_run_of, plan_row_of, session_of
+from ctxengine.service.access import open_run_of, session_of
+from ctxengine.service.child_run import child_answer
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import (
     Actor,
+    Content,
     ResultsTaken,
     ServiceError,
     TakeToolResults,
     ToolResult,
 )
-from ctxengine.service.wiring import counter_of, log_of, plan_from
+from ctxengine.service.warm import plan_of_session
+from ctxengine.service.wiring import counter_of, log_of
+from ctxengine.service.working_state import StateWriter, observed
 
 
 def take_tool_results(*, actor: Actor, run_id: UUID, spec: TakeToolResults) -> ResultsTaken:
@@ -47,34 +54,55 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults)
         head = log.head()
         waiting = [call for call in log.open_calls() if call.run == str(run.id)]
         matched = match_calls(spec.results, waiting)
-        plan = plan_from(log, plan_row_of(session))
+        plan = plan_of_session(session, log)
         derivation = Derivation(
             counter_of(session.provider, session.model),
             inline_maximum_bytes=plan.policy.inline_maximum_bytes,
         )
         names = {call: meant_by(log, plan, call) for _, call in matched}
+        reported = [
+            _reported(actor, run, plan, names[call], call, result) for result, call in matched
+        ]
         drafts = [
             content_draft(
                 log,
                 type=EventType.TOOL_RESULT,
-                format=result.content.format,
-                raw=result.content.raw,
-                trust=_trust(plan, names[call], call, result),
+                format=told.content.format,
+                raw=told.content.raw,
+                trust=told.trust,
                 sequence=EventSeq(head.sequence + 1 + place),
                 derivation=derivation,
                 run=str(run.id),
-                source=f"tool:{names[call]}",
+                source=told.source,
                 payload=_payload(result),
                 answers=call,
-                is_error=result.is_error,
+                is_error=told.is_error,
                 owner=session.principal,
             )
-            for place, (result, call) in enumerate(matched)
+            for place, ((result, call), told) in enumerate(zip(matched, reported, strict=True))
         ]
+        if head.act_sequence:
+            drafts += _observed(log, session, run, matched, names, head.sequence + 1 + len(drafts))
         log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
     answered = {call.wire_call_id for _, call in matched}
     left = [call.wire_call_id for call in waiting if call.wire_call_id not in answered]
     return ResultsTaken(next="tools" if left else "assemble", open_calls=left)
+
+
+def _observed(
+    log: PostgresLog,
+    session: SessionRow,
+    run: RunRow,
+    matched: Sequence[tuple[ToolResult, OpenCall]],
+    names: Mapping[OpenCall, str],
+    sequence: int,
+) -> list[EventDraft]:
+    """What the runtime notes: tasks that named these calls, questions that were answered."""
+    writer = StateWriter(log, session, str(run.id), any_act=True)
+    outcomes = [
+        Outcome(call.wire_call_id, names[call], failed=result.is_error) for result, call in matched
+    ]
+    return observed(writer, asked=(), outcomes=outcomes, sequence=sequence, any_act=True)
 
 
 def match_calls(
@@ -113,6 +141,33 @@ def meant_by(log: SessionLog, plan: Plan, call: OpenCall) -> str:
     (response,) = log.events(after=EventSeq(call.sequence - 1), limit=1)
     meant: str = response.payload.get("unwrapped", {}).get(str(call.ordinal), name)
     return meant
+
+
+class _Reported(NamedTuple):
+    """A result as it will be kept."""
+
+    content: Content
+    trust: Trust
+    source: str
+    is_error: bool
+
+
+def _reported(
+    actor: Actor, run: RunRow, plan: Plan, name: str, call: OpenCall, result: ToolResult
+) -> _Reported:
+    """What the runtime reports, or what a child run it names has answered."""
+    if (result.content is None) == (result.child_run is None):
+        raise ServiceError(
+            "invalid_content",
+            422,
+            "A result has either content or a child run, not both, not neither.",
+        )
+    if result.child_run is not None:
+        child = child_answer(actor, run, result.child_run)
+        failed = child.failed or result.is_error
+        return _Reported(Content(raw=child.text), child.trust, child.source, failed)
+    content = result.content or Content(raw="")
+    return _Reported(content, _trust(plan, name, call, result), f"tool:{name}", result.is_error)
 
 
 def _trust(plan: Plan, name: str, call: OpenCall, result: ToolResult) -> Trust:

@@ -104,6 +104,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
+AXES_LOCKOUT_CALLABLE = "inspector.pages.locked_out.locked_out"
 AXES_FAILURE_LIMIT = env.whole("CTX_LOGIN_FAILURES", 8, least=3, most=1000)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 # One person behind an address must not lock out the others there, nor a stranger elsewhere that person.

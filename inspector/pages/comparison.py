@@ -13,9 +13,9 @@ from ctxengine.service.diff import diff_requests
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer
 from inspector.bodydiff import PartChange, changes
-from inspector.contexts import ChangeRow, Comparison
 from inspector.jsonview import JsonPart, parts_of
 from inspector.reasons import row_of
+from inspector.request_contexts import ChangeRow, Comparison
 from inspector.ruler import row_segments, track
 
 _TRACK_PX = 760

@@ -11,11 +11,12 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.ledger.queries.requests import RequestFilter, RequestQuery, list_requests
 from inspector.access import Viewer, member
-from inspector.contexts import Crumb, DiffPage, Shell
+from inspector.contexts import Crumb, Shell
 from inspector.pages.comparison import compare_requests
 from inspector.pages.request_frame import detail_or_404, request_address
 from inspector.pages.session_frame import head_or_404, session_title
 from inspector.render import Twin, show
+from inspector.request_contexts import DiffPage
 
 
 @require_safe

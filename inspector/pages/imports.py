@@ -10,10 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ctxengine.ledger.models import Role
 from ctxengine.ledger.queries.imports import ImportLine, import_detail, list_imports
 from ctxengine.service.import_transcript import ImportOutcome, import_file
-from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, ImportPage, ImportsPage, Shell
 from inspector.figures import size
@@ -65,12 +63,7 @@ def import_report(request: HttpRequest, viewer: Viewer, sha256: str, twin: Twin)
 
 
 def _import(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    if not viewer.is_operator:
-        raise ServiceError(
-            "role_too_low",
-            403,
-            f"Importing needs the role {Role.OPERATOR.value}; yours here is {viewer.role.value}.",
-        )
+    viewer.must_operate("Importing")
     file = request.FILES.get("file")
     rehearsed = bool(request.POST.get("rehearse"))
     problem = _problem(file)

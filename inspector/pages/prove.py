@@ -9,9 +9,9 @@ from django.views.decorators.http import require_POST
 
 from ctxengine.service.prove import replay_request
 from inspector.access import Viewer, member
-from inspector.contexts import ProofPage
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.render import fragment, show
+from inspector.request_contexts import ProofPage
 
 
 @require_POST

@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from inspector.access import Viewer, member
-from inspector.contexts import ChangePage
 from inspector.pages.comparison import compare_requests
 from inspector.pages.request_frame import detail_or_404, frame_of, shell_of
 from inspector.render import Twin, show
+from inspector.request_contexts import ChangePage
 
 
 @require_safe

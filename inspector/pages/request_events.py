@@ -10,10 +10,10 @@ from django.views.decorators.http import require_safe
 from ctxengine.ledger.queries.events import event_page
 from ctxengine.ledger.queries.request import request_detail
 from inspector.access import Viewer, member
-from inspector.contexts import RequestEventsPage
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.pages.session_events import MEANINGS
 from inspector.render import show
+from inspector.request_contexts import RequestEventsPage
 
 
 @require_safe

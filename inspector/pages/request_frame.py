@@ -11,11 +11,12 @@ from django.urls import reverse
 from ctxengine.engine.manifest import Budget
 from ctxengine.ledger.queries.request import RequestDetail, neighbours, request_detail
 from inspector.access import Viewer
-from inspector.contexts import Crumb, RequestFrame, Shell, Tab
+from inspector.contexts import Crumb, Shell, Tab
 from inspector.figures import number
 from inspector.pages.session_frame import head_or_404, session_address, session_title
 from inspector.reasons import OUTCOME_WORDS, class_title, cut_in_words, yield_in_words
 from inspector.render import Twin
+from inspector.request_contexts import RequestFrame
 from inspector.ruler import ruler_of
 
 _MARKER_WORDS = {

@@ -9,15 +9,15 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.engine.ids import EventSeq, ItemId, parse_item_id
 from ctxengine.engine.items import ItemKind
-from ctxengine.engine.manifest import Form, Manifest, Span
+from ctxengine.engine.manifest import Cut, Form, Manifest, Span
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.items import ItemFilter, ItemLine, item_window
 from inspector.access import Viewer, member
-from inspector.contexts import ItemsPage, ItemView, RequestFrame, SpanView
 from inspector.pages.numbers import whole
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.reasons import FORM_WORDS, row_of, why
 from inspector.render import Twin, csv_stream, show
+from inspector.request_contexts import ItemsPage, ItemView, RequestFrame, SpanView
 
 WINDOW = 100
 _EXPORT_WINDOW = 1_000
@@ -36,6 +36,7 @@ def request_items(
     """The newest items of the request in its own order, with filters and a way to older ones."""
     frame = frame_of(viewer, request_id, "request-items")
     spans = _chosen(request, frame.request.manifest)
+    cut = frame.request.manifest.cut
     size = WINDOW if twin is Twin.HTML else _EXPORT_WINDOW
     items, older = _items(request, viewer, frame, spans, size)
     if twin is Twin.CSV:
@@ -44,7 +45,7 @@ def request_items(
         shell=shell_of(viewer, frame, "request-items", "Items"),
         frame=frame,
         spans=tuple(
-            SpanView(place, span, row_of(span.row), FORM_WORDS[span.form], why(span))
+            SpanView(place, span, row_of(span.row), FORM_WORDS[span.form], why(span, cut))
             for place, span in enumerate(frame.request.manifest.spans)
         ),
         items=items,
@@ -91,9 +92,10 @@ def _items(
         size=size,
         below=_item_or_404(below) if below else None,
     )
+    cut = frame.request.manifest.cut
     placed = [(line, _span_of(line, spans)) for line in window.items]
     return (
-        tuple(_view(line, span) for line, span in placed if span is not None),
+        tuple(_view(line, span, cut) for line, span in placed if span is not None),
         window.older,
     )
 
@@ -125,12 +127,14 @@ def _span_of(line: ItemLine, spans: list[Span]) -> Span | None:
     return (fitting or holding)[0]
 
 
-def _view(line: ItemLine, span: Span) -> ItemView:
+def _view(line: ItemLine, span: Span, cut: Cut) -> ItemView:
     # A pointer span may cover whole steps, of which only the results are shortened.
     shortened = span.form is Form.POINTER and line.kind != ItemKind.TOOL_RESULT
     form = Form.WHOLE if shortened else span.form
     tokens = line.pointer_tokens if form is Form.POINTER else line.tokens
-    reason = "kept whole; only the results of these steps are pointers" if shortened else why(span)
+    reason = (
+        "kept whole; only the results of these steps are pointers" if shortened else why(span, cut)
+    )
     return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, tokens)
 
 

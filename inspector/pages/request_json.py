@@ -10,12 +10,12 @@ from django.views.decorators.http import require_safe
 from ctxengine.service.body_of_request import request_body
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
-from inspector.contexts import JsonFragment, JsonLine, JsonPage
 from inspector.jsonview import JsonPart, parts_of, pretty
 from inspector.pages.comparison import GONE
 from inspector.pages.numbers import whole
 from inspector.pages.request_frame import detail_or_404, frame_of, shell_of
 from inspector.render import fragment, raw_download, show
+from inspector.request_contexts import JsonFragment, JsonLine, JsonPage
 from inspector.visible import hidden_count
 
 WINDOW = 150

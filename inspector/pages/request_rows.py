@@ -10,11 +10,11 @@ from django.views.decorators.http import require_safe
 from ctxengine.engine.layout import ROWS, Region, Row
 from ctxengine.engine.manifest import Form, Manifest, Reason, RowTotal, Span
 from inspector.access import Viewer, member
-from inspector.contexts import RowLine, RowsPage
 from inspector.figures import number
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.reasons import FORM_WORDS, WORDS, why
 from inspector.render import Twin, show
+from inspector.request_contexts import RowLine, RowsPage
 from inspector.ruler import region_sum
 from inspector.trust import lowest_first
 
@@ -38,7 +38,9 @@ def request_rows(
         region_b=tuple(line for line in lines if line.row.region is Region.B),
         sum_a=region_sum(manifest, Region.A),
         sum_b=region_sum(manifest, Region.B),
-        out=tuple((span, why(span)) for span in manifest.spans if span.form is Form.OUT),
+        out=tuple(
+            (span, why(span, manifest.cut)) for span in manifest.spans if span.form is Form.OUT
+        ),
     )
     return show(request, "request_rows.html", page, twin)
 

@@ -12,7 +12,14 @@ from inspector.access import Viewer
 from inspector.contexts import Crumb, SessionFrame, Shell, Tab
 from inspector.render import Twin
 
-TABS = (("Runs", "session"), ("Events", "session-events"), ("Plan", "session-plan"))
+TABS = (
+    ("Runs", "session"),
+    ("State", "session-state"),
+    ("Plan", "session-plan"),
+    ("Epochs", "session-epochs"),
+    ("Compactions", "session-compactions"),
+    ("Events", "session-events"),
+)
 
 
 def head_or_404(viewer: Viewer, session_id: UUID) -> SessionHead:

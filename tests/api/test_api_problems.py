@@ -106,14 +106,14 @@ def test_unknown_fields_are_named_with_their_path(door: Door) -> None:
         "model": {"provider": "anthropic", "name": "m", "flavour": 1},
         "agent": {"name": "a", "version": "1"},
         "tools": [{"name": "t", "schema": {}}],
-        "skills": [],
+        "colour": [],
     }
     answer = door.post("sessions", body)
     assert answer.code == "unknown_field"
     assert [error["field"] for error in answer.json["errors"]] == [
         "model.flavour",
         "tools[0].schema",
-        "skills",
+        "colour",
     ]
 
 

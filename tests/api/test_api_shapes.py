@@ -17,10 +17,12 @@ from api.shapes.content import Message, RawBody, RawObject, ResultContent
 from api.shapes.scalars import AnyText, Flag, Identifier, Moment, Number, Text, Whole
 from api.v1.assemble import ASSEMBLE
 from api.v1.responses import TAKE_RESPONSE, TakeResponseWrite
+from api.v1.runs import START_RUN
 from api.v1.sessions import OPEN_SESSION, OpenSessionWrite
 from api.v1.tool_results import INPUT, TOOL_RESULTS, TakeToolResultsWrite
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.lexeme import parse
+from ctxengine.service import specs
 
 json_values = st.recursive(
     st.none()
@@ -107,10 +109,10 @@ def test_every_fault_of_a_body_is_reported_at_once_with_its_path() -> None:
 
 def test_an_unknown_field_outranks_a_wrong_value_and_is_named() -> None:
     with pytest.raises(FieldErrors) as caught:
-        OPEN_SESSION.read(parse('{"model":{"provider":1},"skills":[]}'), "")
+        OPEN_SESSION.read(parse('{"model":{"provider":1},"colour":[]}'), "")
     problem = caught.value.problem()
     assert (problem.kind.code, problem.kind.status) == ("unknown_field", 400)
-    assert problem.detail.startswith("skills: ")
+    assert problem.detail.startswith("colour: ")
 
 
 def test_a_hostile_field_name_is_shown_short_and_without_control_characters() -> None:
@@ -217,3 +219,23 @@ def test_any_json_is_read_or_refused_with_a_field(value: Any) -> None:
             shape.read(node, "")
         except FieldErrors as errors:
             assert errors.problem().kind.status in {400, 422}
+
+
+@pytest.mark.parametrize(
+    ("record", "spec", "not_for_rest"),
+    [
+        (OPEN_SESSION, specs.OpenSession, set()),
+        (ASSEMBLE, specs.Assemble, set()),
+        (TOOL_RESULTS, specs.TakeToolResults, set()),
+        (INPUT, specs.TakeInput, set()),
+        (START_RUN, specs.StartRun, set()),
+        # Reported as `error: {status, body}`.
+        (TAKE_RESPONSE, specs.TakeResponse, {"error_status", "error_body_raw"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_every_field_of_a_spec_can_be_sent(
+    record: Record, spec: type[specs.Spec], not_for_rest: set[str]
+) -> None:
+    reachable = {member.target for member in record.members.values()}
+    assert set(spec.model_fields) - not_for_rest <= reachable

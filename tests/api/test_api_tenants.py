@@ -14,16 +14,23 @@ POSTS: dict[str, Any] = {
     "sessions/{session}/runs": {"message": "x"},
     "sessions/{session}/end": {},
     "sessions/{session}/epochs": {"reason": "operator", "note": "x"},
+    "sessions/{session}/tools/weather/revoke": {"note": "x"},
+    "sessions/{session}/tools/weather/restore": {"note": "x"},
     "runs/{run}/assemble": {},
     "runs/{run}/responses": {"response": {"content": [{"type": "text", "text": "x"}]}},
     "runs/{run}/tool-results": {"results": [{"call_id": "w1", "content": "x"}]},
     "runs/{run}/input": {"message": "x"},
     "runs/{run}/end": {},
 }
+EDITS: dict[str, tuple[str, Any]] = {
+    "sessions/{session}/authority": ("PUT", {"scopes": []}),
+    "sessions/{session}": ("PATCH", {"environment": {"a": "b"}}),
+}
 GETS = [
     "sessions/{session}",
     "sessions/{session}/events",
     "sessions/{session}/requests",
+    "sessions/{session}/export",
     "sessions/{session}/plan",
     "sessions/{session}/plans",
     "sessions/{session}/plans/1",
@@ -33,8 +40,15 @@ GETS = [
     "requests/{request}/replay",
     "requests/{request}/diff/{request}",
 ]
-LISTS = {"sessions", "imports", "imports/{sha256}"}
-"""Addresses without an id of another tenant's; imports have a test of their own."""
+LISTS = {
+    "sessions",
+    "imports",
+    "imports/{sha256}",
+    "personas",
+    "personas/{principal}",
+    "people/{principal}/erase",
+}
+"""Addresses without an id of another tenant's; imports and people have tests of their own."""
 
 
 @pytest.fixture
@@ -58,6 +72,9 @@ def test_a_stranger_is_told_that_nothing_is_there(
         for once in (None, "k-" + path[-5:]):
             answer = stranger.post(path.format(**places), body, once=once)
             assert (answer.status, answer.code) == (404, "not_found"), path
+    for path, (method, body) in EDITS.items():
+        answer = stranger.send(method, path.format(**places), body)
+        assert (answer.status, answer.code) == (404, "not_found"), path
     assert door.events(places["session"]) == before
 
 
@@ -97,7 +114,7 @@ def test_the_same_agent_name_in_two_tenants_is_two_agents(door: Door, stranger: 
 
 
 def test_every_address_is_in_this_matrix() -> None:
-    known = set(POSTS) | set(GETS) | LISTS
+    known = set(POSTS) | set(EDITS) | set(GETS) | LISTS
     for pattern in urlpatterns:
         route = str(pattern.pattern)
         if not route.startswith("v1/"):
@@ -111,6 +128,8 @@ def test_every_address_is_in_this_matrix() -> None:
             ("<ctx_item:item>", "3.0"),
             ("<ctx_epoch:epoch>", "1"),
             ("<ctx_sha256:sha256>", "{sha256}"),
+            ("<path:tool>", "weather"),
+            ("<path:principal>", "{principal}"),
         ):
             plain = plain.replace(converter, name)
         assert plain in known, f"{route} is not covered"

@@ -94,9 +94,12 @@ def test_of_writers_that_saw_the_same_head_one_wins() -> None:
 
 def test_two_runs_at_once_are_one_run_and_one_busy_answer() -> None:
     runtime = Runtime()
-    outcomes = at_once(
-        [lambda: runtime.ask("A") and "started", lambda: runtime.ask("B") and "started"]
-    )
+
+    def start() -> str:
+        runtime.ask("Hello?")
+        return "started"
+
+    outcomes = at_once([start, start])
     assert sorted(outcomes) == ["run_open", "started"]
     assert RunRow.objects.filter(session_id=runtime.session).count() == 1
     assert len(runtime.events(EventType.USER_MESSAGE)) == 1

@@ -17,7 +17,7 @@ from ctxengine.engine.log.chain import first_damage
 from ctxengine.engine.log.records import GENESIS_HASH
 from ctxengine.engine.ports import OpenCall, SessionLog, StaleHead, SumColumn, UnitSums
 from ctxengine.engine.trust.levels import Trust
-from tests.cast import AT, Call, Scribe, memory_log, postgres_log
+from tests.cast import AT, Call, Scribe, memory_log, postgres_log, sized
 
 ENDED = EventDraft(EventType.RUN_ENDED, Trust.PLATFORM, {"outcome": "completed"})
 HOSTILE = [
@@ -232,7 +232,7 @@ def test_sums_follow_late_results(log: SessionLog) -> None:
     scribe.step(Call("w1", "read", '{"cost":3}'))
     scribe.user("7|meanwhile")
     before = log.at(EventSeq(3))
-    scribe.result("w1", "400|late")
+    scribe.result("w1", sized(400))
     unit, after = all_units(log)[1], log.at(EventSeq(3))
     assert unit.result_tokens > 400
     assert after.tokens - before.tokens == unit.result_tokens
@@ -276,7 +276,7 @@ def write_a_busy_session(scribe: Scribe, chance: random.Random) -> None:
         waiting = scribe.log.open_calls()
         if waiting and chance.random() < 0.6:
             call = chance.choice(waiting)
-            scribe.result(call.wire_call_id, f"{chance.randrange(500)}|found")
+            scribe.result(call.wire_call_id, sized(chance.randrange(500)))
         elif chance.random() < 0.4:
             scribe.user(f"{chance.randrange(60)}|asked")
         elif chance.random() < 0.3:

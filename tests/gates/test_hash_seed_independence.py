@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPT = """
 import json, sys
-from ctxengine.engine.plan.plan import PinnedTool, plan_text, wire_prefix
+from ctxengine.engine.plan.plan import PinnedTool, wire_prefix
 from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
 from ctxengine.engine.plan.schema import provider_schema
 from ctxengine.engine.tokens.counter import counter_for
@@ -46,7 +46,7 @@ for provider, model in (("anthropic", "claude-sonnet-4-6"), ("openai", "gpt-5.4"
         ),
         counter=counter_for(provider, model), renderer=renderer, nonce_key=bytes(32),
     )
-    out[provider] = [plan.prefix_sha256, plan.wire_prefix_sha256, plan.prefix_tokens, plan_text(plan),
+    out[provider] = [plan.prefix_sha256, plan.wire_prefix_sha256, plan.prefix_tokens, plan.row_counts,
                      renderer.prefix_bytes(wire_prefix(plan, bytes(32))).decode()]
 print(json.dumps(out))
 """
@@ -89,6 +89,7 @@ def in_a_process(seed: str, given: dict[str, object]) -> str:
 
 
 def shuffled() -> list[tuple[str, dict[str, object]]]:
+    """(hash seed, declarations): the same tools and scopes, each time in another order and spelling."""
     orders = list(itertools.permutations(range(5)))
     scopes = list(itertools.permutations(["net", "files", "mail"]))
     made = []
@@ -96,9 +97,7 @@ def shuffled() -> list[tuple[str, dict[str, object]]]:
         declared = tools(SCHEMAS[place % 2])
         declared = [declared[n] for n in orders[place * 37]]
         for entry in declared:
-            entry["scopes"] = list(scopes[place])[::-1] and sorted(
-                ["s1", "s2", "s3"], reverse=bool(place % 2)
-            )
+            entry["scopes"] = sorted(["s1", "s2", "s3"], reverse=bool(place % 2))
         made.append((seed, {"tools": declared, "scopes": list(scopes[place * 2])}))
     return made
 

@@ -45,7 +45,9 @@ def test_acts_stand_at_the_request_that_they_shaped(cast: Cast, pressed: LiveSes
 
 
 def test_a_rotation_starts_a_band_and_shows_its_reason(cast: Cast) -> None:
-    rotate_epoch(actor=cast.session.actor, session_id=cast.session.id, reason="operator", note="A trial.")
+    rotate_epoch(
+        actor=cast.session.actor, session_id=cast.session.id, reason="operator", note="A trial."
+    )
     cast.session.ask("Again?").answer("Yes.")
     found = cast.data(f"sessions/{cast.session.id}.json")
     assert [band["epoch"] for band in found["view"]["bands"]] == [1, 2]

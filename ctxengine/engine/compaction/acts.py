@@ -74,7 +74,7 @@ def acts_of(events: Iterable[EventRecord]) -> HistoryActs:
         if event.type is EventType.COMPACTED:
             made[event.sequence] = event
         elif event.type is EventType.COMPACTION_UNDONE:
-            undone |= {payload["compaction"], *payload["yields"]}
+            undone |= {payload["compaction"], *payload["came_with"]}
         elif event.type is EventType.PRESENTATION_SET:
             _mark(payload, forms, excluded)
     alive = [event for sequence, event in made.items() if sequence not in undone]

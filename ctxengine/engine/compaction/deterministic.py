@@ -31,7 +31,7 @@ COMPACTOR_VERSION = "ledger-summary@1"
 _ASKED_CHARS = 800
 _FINAL_CHARS = 500
 _SAID_CHARS = 200
-_CALL_CHARS = 200
+_CALL_CHARS = 160
 _ARGUMENT_CHARS = 4_000
 _ENTRY_OVERHEAD_TOKENS = 1
 
@@ -59,11 +59,11 @@ class Sections(BaseModel):
 
 
 SHARES: tuple[tuple[str, str, float], ...] = (
-    ("asked", "The user asked (word for word where short; answered unless marked open):", 0.26),
-    ("said", "The assistant said:", 0.28),
-    ("calls", "Calls made:", 0.34),
-    ("paths", "Paths and addresses:", 0.45),
-    ("quoted", "Named literally:", 0.5),
+    ("asked", "The user asked (word for word where short; answered unless marked open):", 0.22),
+    ("paths", "Paths and addresses:", 0.28),
+    ("said", "The assistant said:", 0.34),
+    ("calls", "Calls made:", 0.6),
+    ("quoted", "Named literally:", 0.6),
     ("numbers", "Numbers:", 1.0),
 )
 """(section, heading, share of what the sections before it left)."""
@@ -123,7 +123,8 @@ def write_summary(
     sections: Sections, elided: Sequence[ElidedSpan], *, counter: TokenCounter, budget_tokens: int
 ) -> str:
     """The text of a summary within a budget (tokens)."""
-    pointer_lines = _pointer_lines(elided, counter, int(budget_tokens * _POINTER_SHARE))
+    foreign = [span for span in elided if span.trust_level is not Trust.PLATFORM]
+    pointer_lines = _pointer_lines(foreign, counter, int(budget_tokens * _POINTER_SHARE))
     left = budget_tokens - sum(_cost(line, counter) for line in pointer_lines)
     blocks: list[str] = []
     for name, heading, share in SHARES:

@@ -6,6 +6,7 @@ is that content, whoever says it. Only such runs are found: a paraphrase is the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ LEAST_CHARS = 32
 _GRAM = 16
 """Every run of 31 characters or more holds one whole block of 16 that starts at a multiple of 16."""
 _OFFSETS_PER_GRAM = 32
+_MAX_JSON_CHARS = 1_000_000
 _STEP = 64
 
 
@@ -86,11 +88,32 @@ def replace_runs(text: str, runs: Sequence[Run], replacement: Callable[[Untruste
 
 
 def _forms(text: str) -> list[str]:
-    """The text as received and, where it differs, as a model was shown it."""
+    """The text as received and, where they differ, as a model was shown it and as the strings that JSON in it means."""
     if len(text) < LEAST_CHARS:
         return []
-    shown = escape(model_view(text))
-    return [text] if shown == text else [text, shown]
+    forms = {text: None, escape(model_view(text)): None}
+    if text.lstrip()[:1] in {"{", "["} and len(text) <= _MAX_JSON_CHARS:
+        meant = "\n".join(_strings(text))
+        forms |= {meant: None, escape(model_view(meant)): None}
+    return list(forms)
+
+
+def _strings(text: str) -> list[str]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        entry = waiting.pop()
+        if isinstance(entry, str):
+            found.append(entry)
+        elif isinstance(entry, dict):
+            waiting += [*entry.values(), *entry]
+        elif isinstance(entry, list):
+            waiting += entry
+    return found
 
 
 class _Finder:
@@ -134,7 +157,25 @@ class _Finder:
             self.runs[place].append(Run(start, end, entry))
 
     def _own(self, run: str, sequence: EventSeq) -> bool:
-        return run in self._brought.user() or run in self._brought.arguments_before(sequence)
+        return is_covered(run, self._brought.user()) or is_covered(
+            run, self._brought.arguments_before(sequence)
+        )
+
+
+def is_covered(run: str, text: str) -> bool:
+    """Whether a run is made of stretches of a text, but for less than what counts as a run."""
+    if run in text:
+        return True
+    at = missed = 0
+    while at < len(run) and missed < LEAST_CHARS:
+        if run[at : at + LEAST_CHARS] not in text:
+            missed, at = missed + 1, at + 1
+            continue
+        length = LEAST_CHARS
+        while at + length < len(run) and run[at : at + 2 * length] in text:
+            length = min(2 * length, len(run) - at)
+        at += length
+    return missed < LEAST_CHARS
 
 
 def _is_rule(run: str) -> bool:

@@ -22,6 +22,7 @@ from ctxengine.engine.compaction.parrot import (
     repeated_runs,
     replace_runs,
 )
+from ctxengine.engine.control.table import control_rule
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item, ItemKind, TextPart, Unit
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
@@ -179,7 +180,9 @@ class _Reader:
         for item in unit.items:
             self.sources.add(item.id.sequence)
             if item.kind is ItemKind.TOOL_CALL:
-                self._call(item)
+                # What a control tool did stands in the state itself; telling it again would say everything twice.
+                if control_rule(item.name or "") is None:
+                    self._call(item)
             elif is_readable(item):
                 text = "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
                 self._add(item, "", text, not calls)

@@ -12,6 +12,7 @@ class ControlTool(StrEnum):
     RECALL = "recall"
     TOOL_CALL = "tool.call"
     SKILL_LOAD = "skill.load"
+    UPDATE_WORKING_STATE = "context.update_working_state"
 
 
 class ControlRule(NamedTuple):
@@ -48,6 +49,19 @@ CONTROL_RULES: tuple[ControlRule, ...] = (
         '{"properties":{"name":{"description":"Name of the skill, as listed.","type":"string"}},"required":["name"],'
         '"type":"object"}',
         "when the skill catalog is not empty",
+    ),
+    ControlRule(
+        ControlTool.UPDATE_WORKING_STATE,
+        "Notes what must not be forgotten: what the session is about, the user's constraints, tasks, facts with the events "
+        "they rest on, the next step. A constraint stays until the user lifts it. Cite the event a fact comes from.",
+        '{"properties":{"add_constraints":{"items":{"type":"string"},"type":"array"},"add_facts":{"items":{"properties":'
+        '{"source_event_ids":{"items":{"type":"integer"},"type":"array"},"statement":{"type":"string"}},"required":'
+        '["statement"],"type":"object"},"type":"array"},"next_action":{"type":"string"},"objective":{"type":"string"},'
+        '"resolve_questions":{"description":"Ids of open questions the user has answered.","items":{"type":"string"},'
+        '"type":"array"},"upsert_tasks":{"items":{"properties":{"id":{"type":"string"},"status":{"enum":["open","active",'
+        '"blocked","completed","dropped"],"type":"string"},"title":{"type":"string"},"tool":{"description":"Tool whose next '
+        'result completes the task.","type":"string"}},"type":"object"},"type":"array"}},"type":"object"}',
+        "in every live session",
     ),
 )
 

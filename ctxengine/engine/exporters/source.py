@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import NamedTuple
 
 from ctxengine.engine.content.decode import Role, decode
@@ -59,7 +58,11 @@ class Call:
     @property
     def some_id(self) -> str:
         """The received id, or one made from the call's place where none was received."""
-        return self.call_id if self.call_id is not None else f"call_{self.place.sequence}_{self.place.ordinal}"
+        return (
+            self.call_id
+            if self.call_id is not None
+            else f"call_{self.place.sequence}_{self.place.ordinal}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class LogEntry:
     items: tuple[DecodedItem, ...]
     """As the body decodes; a result's own call id is among them."""
     trust: Trust
-    at: datetime
+    at: datetime | None
+    """When it happened; None where an imported file does not say."""
     answers: Call | None = None
     """For a result: the call it answers."""
     is_error: bool = False
@@ -152,9 +156,9 @@ def _entry(
         body=body or "",
         items=items,
         trust=event.trust,
-        at=_time_of(event),
+        at=_time_of(event, imported=facts.imported),
         answers=calls.get(parse_item_id(answers)) if answers else None,
-        is_error=bool(payload.get("is_error")),
+        is_error=bool(payload.get("is_error")) or any(item.is_error for item in items),
         erased=body is None,
         model=payload.get("response_model") or "",
         stop_reason=payload.get("stop_reason") or "",
@@ -184,17 +188,14 @@ def _erased_items(log: SessionLog, event: EventRecord) -> tuple[DecodedItem, ...
             arguments=item.arguments,
             is_error=item.is_error,
         )
-        for item in islice(found, None)
+        for item in found
     )
 
 
-def _time_of(event: EventRecord) -> datetime:
-    given = event.payload.get("at")
-    if isinstance(given, str):
-        try:
-            moment = datetime.fromisoformat(given)
-        except ValueError:
-            return event.recorded_at
-        if moment.tzinfo is not None:
-            return moment
-    return event.recorded_at
+def _time_of(event: EventRecord, *, imported: bool) -> datetime | None:
+    otherwise = None if imported else event.recorded_at
+    try:
+        moment = datetime.fromisoformat(event.payload.get("at") or "")
+    except ValueError:
+        return otherwise
+    return moment if moment.tzinfo is not None else otherwise

@@ -39,6 +39,18 @@ class Conversation:
             self.unread = []
         return self.known
 
+    def go_on(self, turns: list[Turn], first: int, where: str, *, at: str | None = None) -> None:
+        """Add the turns of a call that is known to continue here; those before `first` are known."""
+        if first and turns:
+            note_repeated(self, turns[:first], where)
+        self.dialect.add(
+            self.draft,
+            turns[first:],
+            lambda n: place_of(where, f"message {first + n + 1}"),
+            Facts(at=at),
+        )
+        self.unread.extend(turns[first:])
+
 
 class Conversations:
     """All conversations of a file, in the order in which they began."""
@@ -62,13 +74,7 @@ class Conversations:
             )
         for tool in asked.tools:
             draft.declare(tool)
-        if matched:
-            note_repeated(conversation, asked.turns[:matched], where)
-        new = asked.turns[matched:]
-        dialect.add(
-            draft, new, lambda n: place_of(where, f"message {matched + n + 1}"), Facts(at=at)
-        )
-        conversation.unread.extend(new)
+        conversation.go_on(asked.turns, matched, where, at=at)
         return conversation
 
     def sessions(self) -> list[ForeignSession]:

@@ -17,6 +17,7 @@ from ctxengine.engine.importers.transcript import (
     ForeignUsage,
     Transcript,
 )
+from ctxengine.engine.importers.usage import summed_usage
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 FORMAT = "inspect_ai_log"
@@ -90,18 +91,14 @@ def _model_calls(events: list[Node]) -> dict[str, _Call]:
 
 
 def _usage(node: Node | None) -> ForeignUsage | None:
-    """Providers differ in whether cached tokens are inside the input: the total tells."""
-    usage = node.value() if node is not None else None
-    if node is None or not isinstance(usage, dict):
-        return None
-    numbers = {k: v for k, v in usage.items() if type(v) is int and v >= 0}
-    read = numbers.get("input_tokens_cache_read")
-    write = numbers.get("input_tokens_cache_write")
-    fresh, output = numbers.get("input_tokens"), numbers.get("output_tokens")
-    total = numbers.get("total_tokens")
-    if fresh is not None and total == fresh + (output or 0):
-        fresh = max(0, fresh - (read or 0) - (write or 0))
-    return ForeignUsage(fresh, read, write, output, raw=node.raw)
+    return summed_usage(
+        node,
+        prompt="input_tokens",
+        cache_read=("input_tokens_cache_read",),
+        cache_write=("input_tokens_cache_write",),
+        output="output_tokens",
+        total="total_tokens",
+    )
 
 
 def _attachments(sample: Node) -> dict[str, str]:

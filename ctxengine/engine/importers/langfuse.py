@@ -6,11 +6,17 @@ from ctxengine.engine.importers.dialect import array_at, object_at, text_at
 from ctxengine.engine.importers.texts import time_of
 from ctxengine.engine.importers.traces import Span, TraceReader
 from ctxengine.engine.importers.transcript import ForeignUsage, Transcript
-from ctxengine.engine.importers.usage import inclusive_usage
+from ctxengine.engine.importers.usage import summed_usage
 from ctxengine.engine.lexeme import Node
 
 FORMAT = "langfuse_otel_trace"
-_CACHE_READ = ("input_cache_read", "prompt_details.cache_read", "input_cached_tokens")
+_CACHE_READ = (
+    "input_cache_read",
+    "prompt_details.cache_read",
+    "input_cached_tokens",
+    "cache_read_input_tokens",
+)
+_CACHE_WRITE = ("input_cache_creation", "input_cache_write", "cache_creation_input_tokens")
 
 
 def read_document(root: Node) -> Transcript:
@@ -47,9 +53,11 @@ def _span(number: int, observation: Node) -> Span:
 
 
 def _usage(observation: Node) -> ForeignUsage | None:
-    return inclusive_usage(
+    return summed_usage(
         object_at(observation, "usageDetails"),
         prompt="input",
         cache_read=_CACHE_READ,
-        output=("output",),
+        cache_write=_CACHE_WRITE,
+        output="output",
+        total="total",
     )

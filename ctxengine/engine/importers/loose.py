@@ -24,6 +24,8 @@ from ctxengine.engine.importers.dialect import (
     text_at,
 )
 from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.inline_media import bedrock_image, google_data, typed_image
+from ctxengine.engine.importers.otel_parts import holds_parts, read_otel_part
 from ctxengine.engine.importers.pieces import Pieces, Result, add_message, add_result, result_text
 from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.transcript import EntryType, RepairAction
@@ -158,6 +160,8 @@ def read_parts(said: Said, parts: Iterable[Node]) -> None:
 
 
 def _kind(draft: SessionDraft, said: Said, where: str) -> EntryType:
+    if said.pieces.is_summary:
+        return EntryType.SUMMARY
     if said.role == "assistant":
         return EntryType.ASSISTANT
     if said.role == "user" and not said.results:
@@ -243,8 +247,8 @@ def _read_part(said: Said, part: Node) -> None:
         return
     if part.get("cachePoint") is not None:
         said.skipped.append(part)
-        return
-    _read_text(said, part)
+    elif not read_otel_part(said.pieces, part):
+        _read_text(said, part)
 
 
 def _read_text(said: Said, part: Node) -> None:
@@ -286,13 +290,6 @@ def _google_result(said: Said, result: Node) -> None:
     )
 
 
-def _google_data(said: Said, data: Node) -> None:
-    media_type = text_at(data, "mimeType") or text_at(data, "mime_type")
-    kind = "image" if (media_type or "").startswith("image/") else "file"
-    url = text_at(data, "fileUri") or text_at(data, "file_uri")
-    said.pieces.media(kind, media_type, text_at(data, "data"), url)
-
-
 def _bedrock_call(said: Said, call: Node) -> None:
     name = text_at(call, "name")
     if name is None:
@@ -323,12 +320,6 @@ def _bedrock_reasoning(said: Said, reasoning: Node) -> None:
         said.pieces.reasoning()
 
 
-def _bedrock_image(said: Said, image: Node) -> None:
-    source = object_at(image, "source")
-    media_type = f"image/{text_at(image, 'format') or 'png'}"
-    said.pieces.media("image", media_type, text_at(source, "bytes"), None)
-
-
 def _typed_call(said: Said, part: Node) -> None:
     name = text_at(part, "name")
     if name is None:
@@ -343,7 +334,12 @@ def _typed_result(said: Said, part: Node) -> None:
     content = part.get("response") or part.get("result") or part.get("content")
     is_error = part.get("is_error")
     failed = is_error is not None and is_error.kind is NodeKind.TRUE
-    said.results.append(Result(call_id, text_at(part, "name"), result_text(content), failed))
+    written = result_text(content)
+    if content is not None and holds_parts(content):
+        inner = Said("tool")
+        read_parts(inner, content)
+        written = inner.pieces.body
+    said.results.append(Result(call_id, text_at(part, "name"), written, failed))
 
 
 def _typed_thinking(said: Said, part: Node) -> None:
@@ -354,37 +350,29 @@ def _typed_thinking(said: Said, part: Node) -> None:
         said.pieces.reasoning()
 
 
-def _typed_image(said: Said, part: Node) -> None:
-    inner = object_at(part, "image_url")
-    url = text_at(inner, "url") or text_at(part, "image_url") or text_at(part, "image")
-    data, media_type = text_at(part, "data"), text_at(part, "mimeType")
-    if url is None and data is None:
-        said.pieces.foreign("image", part)
-        return
-    head, _, rest = (url or "").partition(";base64,")
-    if head.startswith("data:") and rest:
-        said.pieces.media("image", head.removeprefix("data:"), rest, None)
-    else:
-        said.pieces.media("image", media_type, data, url)
-
-
 _KNOWN = frozenset(("text", "document", "file"))
 """Kinds that must have content of their own; without it they are unreadable, not foreign."""
 
 _Reader = Callable[[Said, Node], None]
+
+
+def _media(read: Callable[[Pieces, Node], None]) -> _Reader:
+    return lambda said, part: read(said.pieces, part)
+
+
 _BY_MEMBER: tuple[tuple[str, _Reader], ...] = (
     ("functionCall", _google_call),
     ("function_call", _google_call),
     ("functionResponse", _google_result),
     ("function_response", _google_result),
-    ("inlineData", _google_data),
-    ("inline_data", _google_data),
-    ("fileData", _google_data),
-    ("file_data", _google_data),
+    ("inlineData", _media(google_data)),
+    ("inline_data", _media(google_data)),
+    ("fileData", _media(google_data)),
+    ("file_data", _media(google_data)),
     ("toolUse", _bedrock_call),
     ("toolResult", _bedrock_result),
     ("reasoningContent", _bedrock_reasoning),
-    ("image", _bedrock_image),
+    ("image", _media(bedrock_image)),
 )
 _BY_KIND: dict[str, _Reader] = {
     "tool_call": _typed_call,
@@ -395,6 +383,6 @@ _BY_KIND: dict[str, _Reader] = {
     "thinking": _typed_thinking,
     "reasoning": _typed_thinking,
     "redacted_thinking": _typed_thinking,
-    "image": _typed_image,
-    "image_url": _typed_image,
+    "image": _media(typed_image),
+    "image_url": _media(typed_image),
 }

@@ -6,12 +6,21 @@ from collections.abc import Iterable, Iterator
 
 from ctxengine.engine.importers.bodies import broken_line
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.exchanges import DIALECTS
 from ctxengine.engine.importers.texts import time_of, time_of_epoch
 from ctxengine.engine.importers.traces import Span, TraceReader, value_of
-from ctxengine.engine.importers.transcript import ForeignUsage, Repair, Transcript
+from ctxengine.engine.importers.transcript import (
+    ForeignTool,
+    ForeignUsage,
+    Repair,
+    Transcript,
+)
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 FORMAT = "otel_genai"
+NEW_FROM = "ctxengine.input.new_from"
+"""Attribute of our own exports: index of the first input message that no earlier span of the conversation gave."""
+
 _NANOSECONDS = 1_000_000_000
 _MODEL_CALLS = ("chat", "text_completion", "generate_content")
 _Attributes = dict[str, Node]
@@ -74,6 +83,8 @@ def _span(number: int, span: Node) -> Span:
         model=_text(given, "gen_ai.response.model") or _text(given, "gen_ai.request.model"),
         usage=_usage(given),
         instructions=_instructions(value_of(instructions)),
+        tools=_tools(value_of(given.get("gen_ai.tool.definitions"))),
+        new_from=_number(given, NEW_FROM),
     )
 
 
@@ -107,6 +118,14 @@ def _instructions(value: Node | None) -> str:
     return "\n".join(text for text in texts if text)
 
 
+def _tools(value: Node | None) -> list[ForeignTool]:
+    """Definitions, as the conventions or as Chat Completions write them."""
+    if value is None or value.kind is not NodeKind.ARRAY:
+        return []
+    chat = f'{{"messages":[],"tools":{value.raw}}}'
+    return list(DIALECTS["openai_chat"].request(parse(chat)).tools)
+
+
 def _start(span: Node) -> tuple[str, str | None]:
     """Something that sorts by time, and the time itself."""
     nano = span.get("startTimeUnixNano")
@@ -123,7 +142,9 @@ def _usage(given: _Attributes) -> ForeignUsage | None:
     fresh = _number(given, "gen_ai.usage.input_tokens")
     output = _number(given, "gen_ai.usage.output_tokens")
     read = _number(given, "gen_ai.usage.cache_read.input_tokens")
-    write = _number(given, "gen_ai.usage.cache_creation.input_tokens")
+    write = _number(given, "gen_ai.usage.cache_write.input_tokens")
+    if write is None:
+        write = _number(given, "gen_ai.usage.cache_creation.input_tokens")
     if fresh is None and output is None:
         return None
     if fresh is not None:

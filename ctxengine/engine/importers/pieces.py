@@ -32,6 +32,8 @@ class Pieces:
     """What is said, for recognising it again."""
     unkept: int = 0
     """Reasoning that no request could carry: it is counted and left out."""
+    is_summary: bool = False
+    """It stands for what was said before it."""
 
     @property
     def body(self) -> str:
@@ -77,9 +79,17 @@ class Pieces:
         """Reasoning that is not kept at all."""
         self.unkept += count
 
-    def media(self, kind: str, media_type: str | None, data: str | None, url: str | None) -> None:
+    def media(
+        self,
+        kind: str,
+        media_type: str | None,
+        data: str | None,
+        url: str | None,
+        *,
+        name: str | None = None,
+    ) -> None:
         """An image or a file, inline (base64) or by address."""
-        block = {"type": kind, "media_type": media_type, "data": data, "url": url}
+        block = {"type": kind, "media_type": media_type, "data": data, "url": url, "name": name}
         self.tally.part()
         self.words.append((kind, (data or url or "")[:80]))
         self.blocks.append(json.dumps({k: v for k, v in block.items() if v is not None}))

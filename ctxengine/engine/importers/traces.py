@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,7 +22,13 @@ from ctxengine.engine.importers.dialect import (
 from ctxengine.engine.importers.exchanges import DIALECTS
 from ctxengine.engine.importers.loose import LooseMessages, loose_turns, role_of_message
 from ctxengine.engine.importers.pieces import Result, add_result, result_text
-from ctxengine.engine.importers.transcript import ForeignUsage, Repair, RepairAction, Transcript
+from ctxengine.engine.importers.transcript import (
+    ForeignTool,
+    ForeignUsage,
+    Repair,
+    RepairAction,
+    Transcript,
+)
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 _LOOSE = LooseMessages("trace", "openai")
@@ -44,6 +51,9 @@ class Span(NamedTuple):
     model: str | None = None
     usage: ForeignUsage | None = None
     instructions: str = ""
+    tools: Sequence[ForeignTool] = ()
+    new_from: int | None = None
+    """Index of the first message of the request that no earlier span gave; None when the span does not say."""
 
 
 @dataclass(slots=True)
@@ -89,9 +99,11 @@ class TraceReader:
             self._leave(span, "empty_generation", "A model call without request and answer.")
             return
         thread = self._threads.get(span.parent)
-        if not asked.turns and thread is not None and thread.conversation.dialect is dialect:
-            self._flush(thread, used=True)
+        goes_on = not asked.turns or span.new_from is not None
+        if thread is not None and thread.conversation.dialect is dialect and goes_on:
+            self._flush(thread, used=not asked.turns)
             conversation = thread.conversation
+            conversation.go_on(asked.turns, span.new_from or 0, span.where, at=span.at)
         else:
             conversation = self._conversations.ask(dialect, asked, span.where, at=span.at)
             if thread is not None:
@@ -155,7 +167,7 @@ def _asked(span: Span) -> tuple[Dialect, Request]:
         )
         return dialect, asked._replace(model=span.model)
     if body is None:
-        return _LOOSE, Request([], span.model, span.instructions)
+        return _LOOSE, Request([], span.model, span.instructions, span.tools)
     if body.kind is NodeKind.OBJECT and body.get("contents") is not None:
         google = DIALECTS["google_generate_content"]
         return google, google.request(body)
@@ -165,7 +177,7 @@ def _asked(span: Span) -> tuple[Dialect, Request]:
         return _LOOSE, Request(turns, span.model, span.instructions, chat.tools)
     nodes = list(body) if body.kind is NodeKind.ARRAY else [body]
     turns = loose_turns(node for node in nodes if _speaks(node))
-    return _LOOSE, Request(turns, span.model, span.instructions)
+    return _LOOSE, Request(turns, span.model, span.instructions, span.tools)
 
 
 def _answered(span: Span, dialect: Dialect) -> Answer | None:

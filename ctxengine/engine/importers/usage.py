@@ -95,6 +95,31 @@ def inclusive_usage(
     )
 
 
+def summed_usage(
+    node: Node | None,
+    *,
+    prompt: str,
+    cache_read: Sequence[str],
+    cache_write: Sequence[str],
+    output: str,
+    total: str,
+) -> ForeignUsage | None:
+    """Usage of a format that takes its figures from several providers: the total tells what is inside the prompt.
+
+    A total that cached tokens add to means buckets of their own; any other, or none, means a prompt that includes them.
+    """
+    usage = _object(node)
+    if usage is None:
+        return None
+    read, write = _first(usage, *cache_read), _first(usage, *cache_write)
+    fresh, said = _number(usage.get(prompt)), _number(usage.get(output))
+    cached = (read or 0) + (write or 0)
+    apart = _number(usage.get(total)) == (fresh or 0) + (said or 0) + cached
+    if fresh is not None and not (apart and cached):
+        fresh = max(0, fresh - cached)
+    return ForeignUsage(fresh, read, write, said, raw=node.raw if node else "")
+
+
 def _object(node: Node | None) -> dict[str, Any] | None:
     value = None if node is None else node.value()
     return value if isinstance(value, dict) and value else None

@@ -48,7 +48,7 @@ PATTERNS: tuple[SecretPattern, ...] = (
         r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
     ),
     _pattern(
-        "provider_key", ("sk-",), r"(?<![A-Za-z0-9])sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{20,}"
+        "provider_key", ("sk-",), r"(?<![A-Za-z0-9])sk-(?=[A-Za-z0-9_-]{0,120}\d)[A-Za-z0-9_-]{20,}"
     ),
     _pattern("google_key", ("aiza",), r"\bAIza[0-9A-Za-z_-]{35}"),
     _pattern("hub_token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
@@ -86,14 +86,14 @@ PATTERNS: tuple[SecretPattern, ...] = (
     _pattern(
         "bearer_token",
         ("bearer", "basic "),
-        rf"(?i:\b(?:bearer|basic))\s{{1,4}}(?P<secret>(?=[^\s]*[0-9=]){_VALUE}{{16,}})",
+        rf"(?i:\b(?:bearer|basic))\s{{1,4}}(?P<secret>(?=[^\s]{{0,200}}[0-9=]){_VALUE}{{16,}})",
     ),
     _pattern(
         "assigned_secret",
         ("key", "secret", "token", "passw", "credential"),
         r"(?i:(?:api|access|private|client|auth|secret|session)[_-]?(?:key|token|secret)|passwd|password"
         r"|secret|token|credential)s?[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-        rf"(?P<secret>(?={_VALUE}*\d)(?={_VALUE}*[A-Za-z]){_VALUE}{{12,}})",
+        rf"(?P<secret>(?={_VALUE}{{0,200}}\d)(?={_VALUE}{{0,200}}[A-Za-z]){_VALUE}{{12,}})",
     ),
 )
 """In the order in which they are tried; an earlier one takes the text it masks."""

@@ -27,6 +27,11 @@ RULES: tuple[Rule, ...] = (
 )
 """Every rule of every API, in the order in which breaches are reported."""
 
+_RULES_OF = {
+    (api, stage): tuple(rule for rule in RULES if rule.api is api and rule.stage == stage)
+    for api in WireApi
+    for stage in ("bytes", "request")
+}
 _READERS: dict[WireApi, Callable[[dict[str, Any]], object]] = {
     WireApi.ANTHROPIC: anthropic_turns.read,
     WireApi.OPENAI_CHAT: rules_chat.read,
@@ -39,15 +44,27 @@ def violations(api: WireApi, body: bytes) -> tuple[Violation, ...]:
 
     A body that is no JSON object in whole characters is reported for that alone.
     """
-    rules = [rule for rule in RULES if rule.api is api]
-    broken = _breaches([rule for rule in rules if rule.stage == "bytes"], body)
-    if broken:
-        return broken
-    request = _READERS[api](loads(body))
-    return _breaches([rule for rule in rules if rule.stage == "request"], request)
+    value = _read_whole(body)
+    if value is None:
+        broken = _breaches(_RULES_OF[api, "bytes"], body)
+        if broken:
+            return broken
+        value = loads(body)
+    return _breaches(_RULES_OF[api, "request"], _READERS[api](value))
 
 
-def _breaches(rules: list[Rule], subject: object) -> tuple[Violation, ...]:
+def _read_whole(body: bytes) -> dict[str, Any] | None:
+    """The body's object where nothing about its bytes can be wrong; None where the rules have to look."""
+    if b"\\ud" in body or b"\\uD" in body:
+        return None
+    try:
+        value = loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _breaches(rules: tuple[Rule, ...], subject: object) -> tuple[Violation, ...]:
     return tuple(
         Violation(rule.id, found.path, found.message)
         for rule in rules

@@ -27,6 +27,11 @@ class Body(models.Model):
         indexes = [
             models.Index(fields=["tenant_id", "owner"], name="body_owner"),
             models.Index(fields=["tenant_id", "session_id", "sha256"], name="body_digest"),
+            models.Index(
+                fields=["tenant_id", "session_id"],
+                name="body_erased",
+                condition=models.Q(erased_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

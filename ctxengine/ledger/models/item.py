@@ -86,6 +86,11 @@ class UnitRow(models.Model):
             models.Index(
                 fields=["tenant_id", "session_id", "before_saved_tokens"], name="unit_saved"
             ),
+            models.Index(
+                fields=["tenant_id", "session_id", "sequence"],
+                name="unit_open",
+                condition=models.Q(open_calls__gt=0),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.plan.plan import PinnedTool, Plan, plan_of
+from ctxengine.engine.plan.deferred_index import index_entry
+from ctxengine.engine.plan.plan import PinnedSkill, PinnedTool, Plan, plan_of
 from ctxengine.ledger.models import Body, PlanRow
 from ctxengine.ledger.queries.items import body_text
 
@@ -66,6 +67,18 @@ class PlannedTool:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedSkill:
+    """One skill of the catalog."""
+
+    name: str
+    description: str
+    trust: str
+    body_tokens: int
+    sequence: int
+    """Event that holds its body."""
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixText:
     """One row of region A as text."""
 
@@ -85,7 +98,10 @@ class PlanDetail:
     texts: tuple[PrefixText, ...]
     tools: tuple[PlannedTool, ...]
     erased: bool
-    """Whether the pinned texts are gone."""
+    """Whether pinned texts are gone: all of them, or those of a person who was erased."""
+    skills: tuple[PlannedSkill, ...] = ()
+    persona_revision: int | None = None
+    """Revision of the principal's document; None when the entries came with the session."""
 
 
 def epochs(tenant_id: UUID, session_id: UUID) -> tuple[EpochLine, ...]:
@@ -99,9 +115,7 @@ def plan_detail(tenant_id: UUID, session_id: UUID, epoch: int) -> PlanDetail | N
     row = PlanRow.objects.filter(tenant_id=tenant_id, session_id=session_id, epoch=epoch).first()
     if row is None:
         return None
-    body = Body.objects.filter(tenant_id=tenant_id, session_id=session_id, id=row.body_id).first()
-    erased = body is None or body.erased_at is not None
-    pinned = None if body is None or erased else plan_of(body_text(body))
+    pinned, erased = stored_plan(row)
     return PlanDetail(
         line=_line(row),
         classes=tuple(
@@ -116,24 +130,63 @@ def plan_detail(tenant_id: UUID, session_id: UUID, epoch: int) -> PlanDetail | N
             for name, figures in row.tokens_by_class.items()
         ),
         policy=row.policy,
-        texts=_texts(pinned) if pinned else (),
-        tools=tuple(_tool(tool) for tool in pinned.tools) if pinned else (),
+        texts=prefix_texts(pinned) if pinned else (),
+        tools=planned_tools(pinned) if pinned else (),
         erased=erased,
+        skills=planned_skills(pinned) if pinned else (),
+        persona_revision=pinned.persona_revision if pinned else None,
     )
 
 
-def _texts(plan: Plan) -> tuple[PrefixText, ...]:
+def stored_plan(row: PlanRow) -> tuple[Plan | None, bool]:
+    """The plan as its body holds it, and whether texts of it were erased; one or two queries."""
+    body = _body(row, row.body_id)
+    erased = body is None or body.erased_at is not None
+    if erased and row.redacted_body_id is not None:
+        body = _body(row, row.redacted_body_id)
+    gone = body is None or body.erased_at is not None
+    return (None if gone or body is None else plan_of(body_text(body))), erased
+
+
+def _body(row: PlanRow, body_id: UUID) -> Body | None:
+    return Body.objects.filter(
+        tenant_id=row.tenant_id, session_id=row.session_id, id=body_id
+    ).first()
+
+
+def prefix_texts(plan: Plan) -> tuple[PrefixText, ...]:
+    """Rows of region A but the tool definitions, as text."""
     by_row = {
         1: plan.policy_text,
         2: plan.framing,
         3: plan.instructions,
         4: "\n".join(plan.persona),
-        6: "",
-        7: "",
+        6: "\n".join(index_entry(tool) for tool in plan.deferred),
+        7: "\n".join(f"- {skill.name}: {skill.description}" for skill in plan.skills),
         8: "\n".join(plan.snapshot),
     }
     counts = {int(row): tokens for row, (tokens, _) in plan.row_counts.items()}
     return tuple(PrefixText(row, text, counts.get(row)) for row, text in by_row.items())
+
+
+def planned_tools(plan: Plan) -> tuple[PlannedTool, ...]:
+    """The roster."""
+    return tuple(_tool(tool) for tool in plan.tools)
+
+
+def planned_skills(plan: Plan) -> tuple[PlannedSkill, ...]:
+    """The catalog."""
+    return tuple(_skill(skill) for skill in plan.skills)
+
+
+def _skill(skill: PinnedSkill) -> PlannedSkill:
+    return PlannedSkill(
+        name=skill.name,
+        description=skill.description,
+        trust=skill.trust.value,
+        body_tokens=skill.body_tokens,
+        sequence=skill.sequence,
+    )
 
 
 def _tool(tool: PinnedTool) -> PlannedTool:

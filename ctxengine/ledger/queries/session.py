@@ -163,6 +163,12 @@ ACT_TYPES = (
     EventType.SUMMARY_IMPORTED,
     EventType.RESPONSE_FAILED,
     EventType.CALL_REFUSED,
+    EventType.COMPACTED,
+    EventType.COMPACTION_UNDONE,
+    EventType.TOOL_REVOKED,
+    EventType.TOOL_RESTORED,
+    EventType.AUTHORITY_CHANGED,
+    EventType.WINDOW_LEARNED,
 )
 
 _HEAD = tuple(SessionHead.__dataclass_fields__)

@@ -170,8 +170,7 @@ class _Builder:
         self._before = key
         data = f"{block.role}:{canonical(block.data)}{loaded}"
         made = self._segment("messages", data, tokens, block.path, block.data, joined=joined)
-        signature = text_of(block.data.get("signature"))
-        return replace(made, reasoning=reasoning, signature=signature)
+        return replace(made, reasoning=reasoning)
 
     def _referenced(self, block: Json) -> list[str]:
         content = block.get("content")
@@ -210,18 +209,24 @@ class _Builder:
 
 
 def canonical(value: Json) -> str:
-    """A block's JSON without cache markers, keys in the order in which they came."""
-    return dump(_unmarked(value)).decode()
+    """A block's JSON without cache markers and empty members.
+
+    The order of a block's own members says nothing; the order inside arguments and schemas is part of the prompt.
+    """
+    return dump(_block(value)).decode()
 
 
-def _unmarked(value: object) -> object:
+def _block(value: Json) -> Json:
+    kept = sorted(key for key in value if key != "cache_control" and value[key] is not None)
+    return {key: _content(value[key]) if key == "content" else value[key] for key in kept}
+
+
+def _content(value: object) -> object:
     if isinstance(value, dict):
-        return {
-            key: _unmarked(entry) if key == "content" else entry
-            for key, entry in value.items()
-            if key != "cache_control"
-        }
-    return [_unmarked(entry) for entry in value] if isinstance(value, list) else value
+        return _block(value)
+    if isinstance(value, list):
+        return [_block(entry) if isinstance(entry, dict) else entry for entry in value]
+    return value
 
 
 def _marker(block: Json) -> str | None:

@@ -143,7 +143,7 @@ def refuse_missing(request: Request, blocks: list[Block]) -> None:
         raise Refusal(
             f"{own[0].path}.type: Expected `thinking` or `redacted_thinking`, but found "
             f"`{own[0].data.get('type')}`. When `thinking` is enabled, a final `assistant` message "
-            "must start with a thinking block (preceeding the lastmost set of `tool_use` and "
+            "must start with a thinking block (preceeding the lastmost set of `tool_use` and "  # codespell:ignore
             "`tool_result` blocks)."
         )
 

@@ -5,7 +5,7 @@ explicit ones; explicit mode at the latest four, and with none marked at nothing
 silence. A read looks at the first two and the latest fifty breakpoints and at the ends of the latest twenty messages,
 which is the smaller of the two depths that the vendor states.
 
-Automatic: the longest prefix in common with an earlier prompt, rounded down to a step.
+Automatic: the longest prefix in common with an earlier prompt, rounded down to whole steps above the minimum.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ class AutomaticCache:
             source.used = now
         if chain.tokens >= MINIMUM:
             prompts.append(_Prompt(chain, now, now, retention))
-        return CacheUsage(best // step * step if best >= MINIMUM else 0)
+        if best < MINIMUM:
+            return CacheUsage(0)
+        return CacheUsage(MINIMUM + (best - MINIMUM) // step * step)
 
 
 def _living(prompts: deque[_Prompt], now: float) -> Iterator[_Prompt]:

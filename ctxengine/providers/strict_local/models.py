@@ -64,11 +64,6 @@ class ClaudeFacts:
         return self.since(fable=(5, 2), mythos=(5, 2))
 
     @property
-    def takes_prefill(self) -> bool:
-        """Whether a conversation may end with the assistant."""
-        return self.line in {"opus", "sonnet", "haiku"} and self.version < (4, 6)
-
-    @property
     def takes_sampling(self) -> bool:
         """Whether temperature and its like are accepted under the older API version."""
         return self.line in {"opus", "sonnet", "haiku"} and self.version < (4, 7)

@@ -160,8 +160,7 @@ def _prompt(request: Request, counter: Counter) -> Chain:
         segments.append(Segment("tools", text, tokens, f"tools[{number}]"))
     for number, message in enumerate(objects(body["messages"])):
         segments += _message_segments(number, message, model, counter)
-    last = segments[-1]
-    segments[-1] = replace(last, tokens=last.tokens + _PRIMING_TOKENS)
+    segments[0] = replace(segments[0], tokens=segments[0].tokens + _PRIMING_TOKENS)
     return chain_of(segments, (("tools", seed_of(settings)), ("messages", "")))
 
 

@@ -1,4 +1,8 @@
-"""The provider behind the socket: one call in, one answer out."""
+"""The provider behind the socket: one call in, one answer out.
+
+Control calls, which no real provider has: `GET` and `DELETE /_strict/requests` (the log), `POST /_strict/script`
+`{"replies": [...]}`, `DELETE /_strict/script`, `POST /_strict/clock` `{"advance_seconds": N}`.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from ctxengine.providers.strict_local.state import State
 
 REASONING = "reasoning"
 _SEALED = {"reasoning": "reasoning", "compaction": "compaction"}
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+OUTPUTS = ("function_call_output", "custom_tool_call_output")
+"""Types of the items that answer a call of the client's tools."""
 
 
 class Window(NamedTuple):
@@ -161,7 +162,7 @@ def user_messages(items: list[Json]) -> Iterator[Json]:
 
 def parts_of(item: Json) -> list[Json]:
     """Content parts of a message or an output; a text is one part."""
-    value = item.get("output") if kind_of(item) in _OUTPUTS else item.get("content")
+    value = item.get("output") if kind_of(item) in OUTPUTS else item.get("content")
     if isinstance(value, str):
         kind = "output_text" if item.get("role") == "assistant" else "input_text"
         return [{"type": kind, "text": value}]
@@ -181,7 +182,7 @@ def _texts(item: Json) -> list[str]:
 
 def _canonical(item: Json) -> str:
     kind = kind_of(item)
-    if kind == "message" or kind in _OUTPUTS:
+    if kind == "message" or kind in OUTPUTS:
         head = text_of(item.get("role")) or text_of(item.get("call_id"))
         return digest(kind, head, *[part_text(part) for part in parts_of(item)])
     plain = {k: v for k, v in item.items() if k not in {"id", "status"} and v is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxengine.providers.strict_local.exchange import Json, object_of, text_of
 from ctxengine.providers.strict_local.models import reasons
 from ctxengine.providers.strict_local.openai_request import Request
-from ctxengine.providers.strict_local.responses_items import Window, kind_of, parts_of
+from ctxengine.providers.strict_local.responses_items import OUTPUTS, Window, kind_of, parts_of
 from ctxengine.providers.strict_local.responses_prompt import (
     added_tools,
     deferred_tools,
@@ -51,6 +51,6 @@ def _turn(item: Json) -> Turn:
     if kind == "function_call":
         return Turn("assistant", calls=(text_of(item.get("name")),))
     texts = tuple(text_of(part.get("text")) for part in parts_of(item) if part.get("text"))
-    if kind.endswith("_output"):
+    if kind in OUTPUTS:
         return Turn("tool", results=("\n".join(texts),))
     return Turn(text_of(item.get("role")) or kind, texts if kind == "message" else ())

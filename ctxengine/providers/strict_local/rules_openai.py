@@ -27,7 +27,7 @@ def _unanswered(found: _Found, body: Json) -> Refusal:
 
 def _orphan(found: _Found, _body: Json) -> Refusal:
     return Refusal(
-        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "  # codespell:ignore
         "with 'tool_calls'.",
         param=bracketed(found[0].path) + ".role",
     )

@@ -26,7 +26,6 @@ class Segment:
     ends_message: bool = False
     reasoning: bool = False
     """Signed reasoning, which is no part of what later reasoning is bound to."""
-    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)

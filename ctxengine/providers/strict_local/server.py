@@ -49,8 +49,9 @@ class StrictServer:
 
     def stop(self) -> None:
         """Stop serving, and break off what is still being answered."""
-        self._http.shutdown()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._thread.join()
         self._http.hang_up()
         self._http.server_close()
 
@@ -132,8 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         path = self.path.partition("?")[0].rstrip("/")
         answer = self.server.provider.handle(Call(self.command, path, headers, body))
-        if answer.stall_seconds:
-            self.server.ending.wait(answer.stall_seconds)
+        if answer.stall_seconds and self.server.ending.wait(answer.stall_seconds):
+            self.close_connection = True
+            return
         self.server.provider.begin(answer)
         self._send(answer)
 

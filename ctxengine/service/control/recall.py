@@ -7,6 +7,7 @@ from ctxengine.engine.evidence.window import LineRange, parse_range, window
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item
 from ctxengine.engine.lexeme import parse
+from ctxengine.engine.standing import history_acts
 from ctxengine.engine.trust.levels import lowest
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
 
@@ -27,6 +28,9 @@ def answer_recall(call: ControlCall) -> ControlAnswer:
     if lines_given is not None and lines is None:
         return _refused("Give lines as one number or as a range such as 1-200.")
     items = _items(call, sequence, ordinal)
+    left_out = set(history_acts(call.log).marks.excluded) if items else set()
+    if any(str(item.id) in left_out for item in items):
+        return _refused("This was left out by an operator; go on without it.")
     if not items:
         return _refused("Nothing of this session has that id.")
     return _answer(items, lines)

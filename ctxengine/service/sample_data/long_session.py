@@ -25,7 +25,7 @@ from ctxengine.service.sample_data.long_session_texts import (
 
 DEFAULT_ITEMS = 1_500
 DEFAULT_SEED = 20_261_105
-MODEL = "gpt-5.5"
+MODEL = "gpt-4o"
 
 T = TypeVar("T")
 _Message = dict[str, Any]

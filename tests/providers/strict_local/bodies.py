@@ -6,7 +6,8 @@ import base64
 import struct
 from typing import Any
 
-Json = dict[str, Any]
+Json = Any
+"""Loose on purpose: half of these bodies are wrong, which the SDKs' parameter types would not allow."""
 
 OPUS = "claude-opus-5-5"
 SONNET = "claude-sonnet-4-6"
@@ -104,3 +105,8 @@ def output_item(call_id: str, output: Any = "fine") -> Json:
 def response(*items: Json, **change: Any) -> Json:
     """Arguments of `responses.create`."""
     return {"model": GPT, "input": list(items) or "Hello", "store": False} | change
+
+
+def plain(value: Any) -> Json:
+    """An SDK object as the JSON it came from."""
+    return value.to_dict(warnings=False)

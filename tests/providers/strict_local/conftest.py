@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
@@ -32,32 +33,45 @@ def server(provider: StrictProvider) -> Iterator[StrictServer]:
         yield running
 
 
-@pytest.fixture
-def claude(server: StrictServer) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=server.url, api_key="test", max_retries=0) as client:
+@pytest.fixture(scope="session")
+def plain_http() -> Iterator[httpx2.Client]:
+    """One connection pool for all SDK clients: reading the machine's certificates takes longest."""
+    with httpx2.Client(verify=False, timeout=10) as client:
         yield client
 
 
+def claude_at(server: StrictServer, http: httpx2.Client) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=server.url, api_key="test", max_retries=0, http_client=http)
+
+
+def gpt_at(server: StrictServer, http: httpx2.Client) -> openai.OpenAI:
+    return openai.OpenAI(
+        base_url=server.openai_url, api_key="test", max_retries=0, http_client=http
+    )
+
+
 @pytest.fixture
-def gpt(server: StrictServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=server.openai_url, api_key="test", max_retries=0) as client:
-        yield client
+def claude(server: StrictServer, plain_http: httpx2.Client) -> anthropic.Anthropic:
+    return claude_at(server, plain_http)
+
+
+@pytest.fixture
+def gpt(server: StrictServer, plain_http: httpx2.Client) -> openai.OpenAI:
+    return gpt_at(server, plain_http)
 
 
 @pytest.fixture(scope="module")
 def shared_server() -> Iterator[StrictServer]:
-    """For tests that leave nothing behind: one server, whose clients are dear to make."""
+    """For tests that leave nothing behind."""
     with StrictServer(StrictProvider(windows=WINDOWS)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def shared_claude(shared_server: StrictServer) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=shared_server.url, api_key="t", max_retries=0) as client:
-        yield client
+def shared_claude(shared_server: StrictServer, plain_http: httpx2.Client) -> anthropic.Anthropic:
+    return claude_at(shared_server, plain_http)
 
 
 @pytest.fixture(scope="module")
-def shared_gpt(shared_server: StrictServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=shared_server.openai_url, api_key="t", max_retries=0) as client:
-        yield client
+def shared_gpt(shared_server: StrictServer, plain_http: httpx2.Client) -> openai.OpenAI:
+    return gpt_at(shared_server, plain_http)

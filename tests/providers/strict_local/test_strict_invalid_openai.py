@@ -19,6 +19,7 @@ from tests.providers.strict_local.bodies import (
     function,
     item,
     output_item,
+    plain,
     response,
     response_tool,
 )
@@ -36,13 +37,13 @@ CHAT: dict[str, tuple[str, str | None, Json]] = {
         chat(messages=[HELLO, chat_calls("a", "b", "c"), chat_result("a"), HELLO]),
     ),
     "tool message without call": (
-        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message"
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message"  # codespell:ignore
         " with 'tool_calls'.",
         None,
         chat(messages=[HELLO, chat_result("a")]),
     ),
     "two tool messages for one call": (
-        "must be a response to a preceeding message",
+        "must be a response to a preceeding message",  # codespell:ignore
         None,
         chat(messages=[HELLO, chat_calls("a"), chat_result("a"), chat_result("a")]),
     ),
@@ -304,7 +305,7 @@ def test_an_unknown_model_is_not_found(shared_gpt: openai.OpenAI) -> None:
 def test_the_id_of_a_produced_item_demands_its_reasoning(shared_gpt: openai.OpenAI) -> None:
     asked = item("user", "call look")
     first = shared_gpt.responses.create(**response(asked, tools=[response_tool()]))
-    reasoning, call = (one.to_dict() for one in first.output)
+    reasoning, call = (plain(one) for one in first.output)
     answer = output_item(str(call["call_id"]))
     with pytest.raises(openai.BadRequestError) as caught:
         shared_gpt.responses.create(**response(asked, call, answer, tools=[response_tool()]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -34,48 +35,37 @@ class Command(BaseCommand):
 
         actor = actor_for(options["tenant"])
         statuses: Counter[str] = Counter()
-        for path in _files(options["paths"]):
-            outcome = self._import(actor, path, dry_run=options["dry_run"])
+        for path, problem in _files(options["paths"]):
+            outcome = self._import(actor, path, problem, dry_run=options["dry_run"])
             statuses[outcome.status] += 1
             if options["json"]:
-                self.stdout.write(json.dumps(outcome.as_json() | {"dry_run": options["dry_run"]}))
+                about = {"path": str(path), "dry_run": options["dry_run"]}
+                self.stdout.write(json.dumps(outcome.as_json() | about))
             else:
-                self._print(outcome, options["dry_run"])
+                self._print(path, outcome, options["dry_run"])
         if not options["json"]:
             found = ", ".join(f"{count} {name}" for name, count in sorted(statuses.items()))
             self.stdout.write(f"{sum(statuses.values())} files: {found or 'none found'}")
         if statuses["refused"]:
             raise SystemExit(1)
 
-    def _import(self, actor: Actor, path: Path, *, dry_run: bool) -> ImportOutcome:
-        from ctxengine.service.import_transcript import (
-            MAX_FILE_BYTES,
-            ImportOutcome,
-            import_file,
-        )
+    def _import(self, actor: Actor, path: Path, problem: str, *, dry_run: bool) -> ImportOutcome:
+        from ctxengine.service.import_transcript import ImportOutcome, import_path
 
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            reason = f"The file holds {size:,} bytes; at most {MAX_FILE_BYTES:,} are read."
-            return ImportOutcome("refused", path.name, "", reason=reason)
+        if problem:
+            return ImportOutcome("refused", path.name, "", reason=problem)
         bar = _Bar(path.name, self.stderr if sys.stderr.isatty() else None)
-        outcome = import_file(
-            actor=actor,
-            name=path.name,
-            data=path.read_bytes(),
-            dry_run=dry_run,
-            progress=bar.show,
-        )
+        outcome = import_path(actor=actor, path=path, dry_run=dry_run, progress=bar.show)
         bar.clear()
         return outcome
 
-    def _print(self, outcome: ImportOutcome, dry_run: bool) -> None:
+    def _print(self, path: Path, outcome: ImportOutcome, dry_run: bool) -> None:
         if outcome.status == "refused":
-            self.stdout.write(f"{outcome.name}: refused. {outcome.reason}")
+            self.stdout.write(f"{path}: refused. {outcome.reason}")
             return
         would = "would be imported" if dry_run and outcome.status == "imported" else outcome.status
         self.stdout.write(
-            f"{outcome.name}: {would} as {outcome.format}, {len(outcome.session_ids)} session(s); "
+            f"{path}: {would} as {outcome.format}, {len(outcome.session_ids)} session(s); "
             f"{outcome.items_in} items in = {outcome.items_kept} kept + {outcome.items_set_aside} set aside"
         )
         counts: Counter[tuple[str, str]] = Counter()
@@ -105,11 +95,36 @@ class _Bar:
             self.out.write("\r\x1b[K", ending="")
 
 
-def _files(paths: list[Path]) -> Iterator[Path]:
+def _files(paths: list[Path]) -> Iterator[tuple[Path, str]]:
+    """Every file to try, and why not for what is found but cannot be one; folders in name order."""
     for path in paths:
         if path.is_dir():
-            yield from sorted(entry for entry in path.rglob("*") if entry.is_file())
-        elif path.is_file():
-            yield path
+            yield from _in_folder(path)
+        elif path.is_symlink() or path.exists():
+            yield path, _problem_of(path)
         else:
             raise CommandError(f"There is no file or folder {path}.")
+
+
+def _in_folder(folder: Path) -> Iterator[tuple[Path, str]]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        yield folder, f"The folder cannot be read: {error.strerror or error}."
+        return
+    for entry in entries:
+        if entry.is_symlink() and entry.is_dir():
+            yield entry, "It is a link to a folder; links are followed to files only."
+        elif entry.is_dir():
+            yield from _in_folder(entry)
+        else:
+            yield entry, _problem_of(entry)
+
+
+def _problem_of(path: Path) -> str:
+    """Why a path is no file to read; empty for one that is."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return f"It cannot be read: {error.strerror or error}."
+    return "" if stat.S_ISREG(mode) else "It is no regular file."

@@ -1,0 +1,197 @@
+"""`sessions/{session}/compactions`: shrink history, look at what stands for it, take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from api.answers import json_response, to_json
+from api.auth import OPERATE, READ, Scopes
+from api.edits import EITHER
+from api.openapi import FLAG, FREE, TEXT, TIME, WHOLE, component_of, listed, nullable, record
+from api.reads.compactions import compaction_list
+from api.schema import Component, Operation, Operations
+from api.shapes.containers import Member, Record, build
+from api.shapes.scalars import Flag, Text, Whole
+from api.views import Done, JsonWrite, WriteView
+from ctxengine.engine.compaction.net_cost import NetCost
+from ctxengine.engine.lexeme import Node
+from ctxengine.service.compact import Compacted, compact
+from ctxengine.service.specs import Actor, Compact, UndoCompaction
+from ctxengine.service.undo_compaction import undo_compaction
+
+_VERDICT = component_of("NetCost", NetCost)
+COMPACTED = Component(
+    "Compacted",
+    record(
+        {
+            "outcome": {
+                "type": "string",
+                "enum": ["compacted", "merged", "unchanged", "skipped", "previewed"],
+            },
+            "event": nullable(WHOLE),
+            "tokens_before": WHOLE,
+            "tokens_after": WHOLE,
+            "replaced_through": WHOLE,
+            "depth": WHOLE,
+            "verdict": nullable(_VERDICT.schema),
+        }
+    ),
+)
+COMPACTION = Component(
+    "Compaction",
+    record(
+        {
+            "event": WHOLE,
+            "at": TIME,
+            "state": {"type": "string", "enum": ["standing", "merged", "undone"]},
+            "kind": TEXT,
+            "first": WHOLE,
+            "through": WHOLE,
+            "depth": WHOLE,
+            "merges": listed(WHOLE),
+            "turns": WHOLE,
+            "units": WHOLE,
+            "tokens_before": WHOLE,
+            "tokens_after": WHOLE,
+            "plan_total": WHOLE,
+            "reason": TEXT,
+            "forced_by": TEXT,
+            "compactor": TEXT,
+            "detector": TEXT,
+            "masked": WHOLE,
+            "source_sha256": TEXT,
+            "verdict": nullable(_VERDICT.schema),
+            "summary": nullable(TEXT),
+            "constraints": listed(TEXT),
+            "source_event_ids": listed(WHOLE),
+            "elided": listed(FREE),
+            "erased": FLAG,
+        }
+    ),
+)
+COMPACTIONS = Component(
+    "Compactions",
+    record(
+        {
+            "items": listed(COMPACTION.ref),
+            "coverage": listed(
+                record(
+                    {"first": WHOLE, "through": WHOLE, "told_by": TEXT, "event": nullable(WHOLE)}
+                )
+            ),
+            "refusals": listed(FREE),
+        }
+    ),
+    (COMPACTION,),
+)
+UNDONE = Component("CompactionUndone", record({"event": WHOLE}))
+COMPACT = Record(
+    Member(
+        "through", Whole(), note="Last event to be replaced; left out: down to the low-water mark."
+    ),
+    Member("merge", Flag(), note="Merge the summaries there are."),
+    Member("force", Flag(), note="False: only where it pays."),
+    Member("preview", Flag(), note="Say what it would do and cost, and change nothing."),
+    Member("note", Text()),
+    spec=Compact,
+)
+UNDO = Record(Member("note", Text()), spec=UndoCompaction)
+
+
+class CompactWrite(JsonWrite[Compact]):
+    """`POST sessions/{session}/compactions`."""
+
+    def parse(self, body: Node) -> Compact:
+        """What to compact."""
+        return build(Compact, COMPACT.read(body, ""))
+
+    def perform(self, actor: Actor, spec: Compact, ids: Mapping[str, Any]) -> Done:
+        """Compact now."""
+        done = compact(actor=actor, session_id=ids["session"], spec=spec)
+        return Done(done.as_json(), to_json(done.as_json()))
+
+    def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
+        """The same answer: figures of our own, kept with the mark."""
+        return to_json(dict(resource))
+
+
+class UndoWrite(JsonWrite[UndoCompaction]):
+    """`POST sessions/{session}/compactions/{event}/undo`."""
+
+    def parse(self, body: Node) -> UndoCompaction:
+        """The note."""
+        return build(UndoCompaction, UNDO.read(body, ""))
+
+    def perform(self, actor: Actor, spec: UndoCompaction, ids: Mapping[str, Any]) -> Done:
+        """Take it back."""
+        event = undo_compaction(
+            actor=actor, session_id=ids["session"], event=int(ids["event"]), spec=spec
+        )
+        return Done({"event": event}, to_json({"event": event}))
+
+    def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
+        """The same answer."""
+        return to_json(dict(resource))
+
+
+class CompactionsView(WriteView):
+    """The compactions of a session."""
+
+    scopes: ClassVar[Scopes] = {"GET": READ, "POST": EITHER}
+    write = CompactWrite()
+    operations: ClassVar[Operations] = {
+        "GET": Operation(
+            id="list_compactions",
+            summary="List compactions, newest first, and what covers the history before the cut",
+            tag="sessions",
+            answer=COMPACTIONS,
+            answer_note="Every compaction with what it replaced, and the ranges as they tile the log.",
+        ),
+        "POST": Operation(
+            id="compact",
+            summary="Compact history now, or merge what stands for it",
+            tag="sessions",
+            answer=COMPACTED,
+            answer_note="What was done. An unchanged log is answered with `unchanged`.",
+            body=COMPACT,
+            problems=(
+                "depth_exceeded",
+                "no_progress",
+                "nothing_to_compact",
+                "compaction_off",
+                "session_ended",
+                "stale_head",
+            ),
+        ),
+    }
+
+    def get(self, request: Request, session: UUID) -> HttpResponse:
+        """All of them; a session has few."""
+        self.query()
+        return json_response(to_json(compaction_list(self.actor(), session)))
+
+
+class UndoCompactionView(WriteView):
+    """One compaction."""
+
+    scopes: ClassVar[Scopes] = {"POST": OPERATE}
+    write = UndoWrite()
+    operations: ClassVar[Operations] = {
+        "POST": Operation(
+            id="undo_compaction",
+            summary="Undo a compaction",
+            tag="sessions",
+            answer=UNDONE,
+            answer_note="The event that took it back; the next request is what it would have been without it.",
+            body=UNDO,
+            problems=("compaction_merged", "compaction_covered", "session_ended", "stale_head"),
+        )
+    }
+
+
+__all__ = ["Compacted", "CompactionsView", "UndoCompactionView"]

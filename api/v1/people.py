@@ -1,0 +1,56 @@
+"""`people/{principal}/erase`: a person's content leaves every session (design 4, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from api.answers import to_json
+from api.auth import OPERATE, Scopes
+from api.openapi import component_of
+from api.schema import Operation, Operations
+from api.v1.tool_acts import NOTE
+from api.views import Done, JsonWrite, WriteView
+from ctxengine.engine.lexeme import Node
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.service.erase import erase_person
+from ctxengine.service.specs import Actor, PersonErased
+
+ERASED = component_of("PersonErased", PersonErased)
+
+
+class ErasePersonWrite(JsonWrite[str]):
+    """`POST people/{principal}/erase`."""
+
+    def parse(self, body: Node) -> str:
+        """The note."""
+        note: str = NOTE.read(body, "")["note"]
+        return note
+
+    def perform(self, actor: Actor, spec: str, ids: Mapping[str, Any]) -> Done:
+        """Erase."""
+        done = erase_person(actor=actor, principal=model_view(ids["principal"]), note=spec)
+        resource = {name: getattr(done, name) for name in PersonErased.__dataclass_fields__}
+        return Done(resource, to_json(done))
+
+    def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
+        """The same figures."""
+        return to_json(PersonErased(**resource))
+
+
+class ErasePersonView(WriteView):
+    """Erasing a person."""
+
+    scopes: ClassVar[Scopes] = {"POST": OPERATE}
+    write = ErasePersonWrite()
+    operations: ClassVar[Operations] = {
+        "POST": Operation(
+            id="erase_person",
+            summary="Erase a principal's content from every session",
+            tag="people",
+            answer=ERASED,
+            answer_note="What was erased. Hashes and recorded requests can still be proven.",
+            body=NOTE,
+            problems=("reason_required",),
+        )
+    }

@@ -1,0 +1,93 @@
+"""Writing model instances without one round trip for each table, and without one statement for each batch (design 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Model
+
+from ctxengine.ledger.models import Rendering, RequestRow
+
+
+class Statement(NamedTuple):
+    """SQL with its parameters; several are sent as one."""
+
+    sql: str
+    values: Sequence[Any]
+
+
+def insert(rows: Sequence[Model], *, unless_there: bool = False) -> Statement | None:
+    """One INSERT for rows of one model; None for no rows.
+
+    Args:
+        unless_there: leave a row with the same key as it is.
+    """
+    if not rows:
+        return None
+    model = type(rows[0])
+    group = f"({', '.join(['%s'] * len(model._meta.concrete_fields))})"
+    # Table and column names are the models' own.
+    sql = f"INSERT INTO {_target(model)} VALUES {', '.join([group] * len(rows))}"  # noqa: S608
+    if unless_there:
+        sql += " ON CONFLICT DO NOTHING"
+    return Statement(sql, [value for row in rows for value in _values(row)])
+
+
+def send(statements: Iterable[Statement | None]) -> None:
+    """Execute statements in one round trip."""
+    ready = [statement for statement in statements if statement is not None]
+    if not ready:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "; ".join([statement.sql for statement in ready]),
+            [value for statement in ready for value in statement.values],
+        )
+
+
+def write_request(row: RequestRow, *, pressed: int, renderings: Sequence[Rendering]) -> None:
+    """Record a built request: its row, the run's step, the session's figures, new segment digests.
+
+    Args:
+        pressed: 1 when the request was under pressure, else 0.
+    """
+    send(
+        [
+            insert([row]),
+            insert(renderings, unless_there=True),
+            Statement(
+                "UPDATE run SET steps = %s WHERE tenant_id = %s AND id = %s",
+                [row.step, row.tenant_id, row.run_id],
+            ),
+            Statement(
+                "UPDATE session SET requests = requests + 1, peak_tokens = greatest(peak_tokens, %s),"
+                " pressure_count = pressure_count + %s WHERE tenant_id = %s AND id = %s",
+                [row.total_tokens, pressed, row.tenant_id, row.session_id],
+            ),
+        ]
+    )
+
+
+def copy(model: type[Model], rows: Iterable[Model]) -> None:
+    """COPY rows of one model, made one by one."""
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {_target(model)} FROM STDIN") as stream,
+    ):
+        for row in rows:
+            stream.write_row(_values(row))
+
+
+def _target(model: type[Model]) -> str:
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(str(field.column)) for field in model._meta.concrete_fields)
+    return f"{quote(model._meta.db_table)} ({columns})"
+
+
+def _values(row: Model) -> list[Any]:
+    return [
+        field.get_db_prep_save(getattr(row, field.attname), connection)
+        for field in row._meta.concrete_fields
+    ]

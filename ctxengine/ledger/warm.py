@@ -1,0 +1,218 @@
+"""A session's log that remembers decoded units from step to step (design 12).
+
+What is remembered is checked against the ledger before it is used: the chain hash at the remembered head stands for everything
+up to it, the number of erased bodies for what went since, the counter's label for the stored counts. So a step reads its new
+items and nothing of the session's past.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ContentFormat, Item, Unit, unit_of
+from ctxengine.engine.log.hydrate import decode_event, hydrate
+from ctxengine.engine.log.records import Batch, EventRecord, Head
+from ctxengine.engine.ports import UnitSums
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import ItemRow
+from ctxengine.ledger.records import item_record
+
+_KEPT_IN_FRONT = 500
+"""Units before the first one asked for that are kept in case they are asked for again."""
+
+_ITEM_COLUMNS = tuple(column.attname for column in ItemRow._meta.concrete_fields)
+_ITEMS = ", ".join(f"i.{name}" for name in _ITEM_COLUMNS)
+_STAND = (
+    "SELECT s.last_sequence,"
+    " (SELECT e.hash FROM event e WHERE e.tenant_id = s.tenant_id AND e.session_id = s.id AND e.sequence = %s),"
+    " (SELECT count(*) FROM body b WHERE b.tenant_id = s.tenant_id AND b.session_id = s.id"
+    " AND b.erased_at IS NOT NULL),"
+    " s.counter,"
+    " (SELECT count(*) FROM event e WHERE e.tenant_id = s.tenant_id AND e.session_id = s.id AND e.sequence > %s"
+    " AND e.type <> ALL(%s)),"
+    " s.last_hash FROM session s WHERE s.tenant_id = %s AND s.id = %s"
+)
+_TALK = [
+    kind.value
+    for kind in (
+        EventType.USER_MESSAGE,
+        EventType.INPUT_RECEIVED,
+        EventType.REQUEST_STARTED,
+        EventType.RESPONSE_COMPLETED,
+        EventType.TOOL_RESULT,
+    )
+]
+"""Events that change neither floors nor acts nor state nor plan."""
+
+_start = attrgetter("sequence")
+
+
+@dataclass(slots=True)
+class KnownUnits:
+    """Decoded units of one session, consecutive, as they stood at one head of its log."""
+
+    head: EventSeq = EventSeq(0)
+    hash: str = ""
+    """Chain hash at `head`."""
+    stand: tuple[int, str] = (0, "")
+    """How many bodies of the session were erased then, and what its items were counted by."""
+    version: int = 0
+    """Rises whenever anything but the plain talk of the loop was appended, and whenever all was forgotten."""
+    units: list[Unit] = field(default_factory=list, repr=False)
+    yields: tuple[int, Sequence[EventRecord]] | None = None
+    """Yields applied, newest first, with the version they were read at."""
+
+
+class WarmLog(PostgresLog):
+    """The same log for the length of one step, with a memory. Not for rebuilding what was recorded."""
+
+    def __init__(self, tenant: UUID | str, session: UUID | str, known: KnownUnits) -> None:
+        """Name the session and what is known of it; nothing is read yet."""
+        super().__init__(tenant, session)
+        self._known = known
+        self._checked = False
+        self._seen: Head | None = None
+        self._at: dict[EventSeq, UnitSums] = {}
+
+    def head(self) -> Head:
+        """Where the log ends now."""
+        self._seen = super().head()
+        return self._seen
+
+    def append(
+        self,
+        drafts: Sequence[EventDraft],
+        *,
+        expected: EventSeq | None,
+        at: datetime,
+        key: str = "",
+    ) -> Batch:
+        """Append all drafts or none; see `SessionLog.append`."""
+        self._checked, self._seen = False, None
+        self._at.clear()
+        return super().append(drafts, expected=expected, at=at, key=key)
+
+    def at(self, sequence: EventSeq) -> UnitSums:
+        """Sums over the units that start before `sequence`."""
+        if sequence <= 1:
+            return UnitSums(sequence, 0, 0, 0, 0, 0)
+        known = self._at.get(sequence)
+        if known is None:
+            # Units start at content events: behind the newest of them, the head's own sums hold.
+            head = self._seen
+            behind = head is not None and sequence > head.content_sequence
+            known = self._placed(None, sequence) if behind else super().at(sequence)
+            self._at[sequence] = known
+        return known
+
+    def _placed(self, found: UnitSums | None, sequence: EventSeq) -> UnitSums:
+        head = self._seen
+        if found is not None or head is None:
+            return super()._placed(found, sequence)
+        return UnitSums(
+            sequence, head.units, head.turns, head.tokens, head.pointer_tokens, head.result_tokens
+        )
+
+    def version(self) -> int:
+        """What floors, acts, state and plan were read at; equal versions mean that none of them changed."""
+        if not self._checked:
+            self._catch_up()
+            self._checked = True
+        return self._known.version
+
+    def newest_yields(self) -> Sequence[EventRecord]:
+        """All yields applied, newest first."""
+        version = self.version()
+        if self._known.yields is None or self._known.yields[0] != version:
+            self._known.yields = (version, super().newest_yields())
+        return self._known.yields[1]
+
+    def units(self, first: EventSeq, below: EventSeq) -> Sequence[Unit]:
+        """Units that start in [first, below), oldest first."""
+        known = self._known
+        self.version()
+        if not known.units or first < known.units[0].sequence:
+            end = known.units[0].sequence if known.units else EventSeq(known.head + 1)
+            older = self._read("i.unit_sequence >= %s AND i.unit_sequence < %s", (first, end))
+            known.units[:0] = [unit_of(items) for items in older.values()]
+        start = bisect_left(known.units, first, key=_start)
+        end_place = bisect_left(known.units, below, key=_start)
+        found = known.units[start:end_place]
+        if start > 2 * _KEPT_IN_FRONT:
+            del known.units[: start - _KEPT_IN_FRONT]
+        return found
+
+    def _catch_up(self) -> None:
+        """Bring what is known up to the log's head, or forget it where the log is not the one it was read from."""
+        known = self._known
+        with connection.cursor() as cursor:
+            cursor.execute(_STAND, (known.head, known.head, _TALK, self.tenant, self.session))
+            last, hash_there, *stand, acts, last_hash = cursor.fetchone()
+        known.version += bool(acts)
+        if hash_there != known.hash or tuple(stand) != known.stand or not known.units:
+            known.units.clear()
+            known.version += 1
+            known.head, known.hash, known.stand = EventSeq(last), last_hash, (stand[0], stand[1])
+            return
+        if last == known.head:
+            return
+        since, known.head, known.hash = known.head, EventSeq(last), last_hash
+        for start, items in self._read("i.sequence > %s", (since,)).items():
+            self._take_in(start, items)
+
+    def _take_in(self, start: EventSeq, items: list[Item]) -> None:
+        units = self._known.units
+        place = bisect_left(units, start, key=_start)
+        if place < len(units) and units[place].sequence == start:
+            units[place] = unit_of([*units[place].items, *items])
+        elif place > 0:
+            units.insert(place, unit_of(items))
+        # What belongs to a unit before the first one known is read with that unit when it is asked for.
+
+    def _read(self, condition: str, values: tuple[int, ...]) -> dict[EventSeq, list[Item]]:
+        """Items up to the known head by unit, in the log's order."""
+        with connection.cursor() as cursor:
+            # Conditions are the literals above, never input.
+            cursor.execute(
+                f"SELECT {_ITEMS}, e.type, e.payload->>'format', b.data, b.erased_at FROM item i"  # noqa: S608
+                " JOIN event e ON e.tenant_id = i.tenant_id AND e.session_id = i.session_id"
+                " AND e.sequence = i.sequence"
+                " JOIN body b ON b.tenant_id = e.tenant_id AND b.session_id = e.session_id"
+                " AND b.id = e.body_id"
+                f" WHERE i.tenant_id = %s AND i.session_id = %s AND {condition} AND i.sequence <= %s"
+                " ORDER BY i.unit_sequence, i.sequence, i.ordinal",
+                (self.tenant, self.session, *values, self._known.head),
+            )
+            rows = cursor.fetchall()
+        by_unit: dict[EventSeq, list[Item]] = {}
+        for _, group in groupby(rows, key=lambda row: row[_SEQUENCE]):
+            for start, item in _items_of(list(group)):
+                by_unit.setdefault(start, []).append(item)
+        return by_unit
+
+
+_SEQUENCE = _ITEM_COLUMNS.index("sequence")
+
+
+def _items_of(rows: list[tuple[Any, ...]]) -> list[tuple[EventSeq, Item]]:
+    """Items of one event with the unit each belongs to; the event's body is decoded once."""
+    kind, form, data, erased_at = rows[0][len(_ITEM_COLUMNS) :]
+    decoded = None
+    if erased_at is None:
+        text = bytes(data).decode("utf-8", "surrogatepass")
+        decoded = decode_event(EventType(kind), ContentFormat(form), text)
+    records = [
+        item_record(ItemRow.from_db(None, _ITEM_COLUMNS, row[: len(_ITEM_COLUMNS)])) for row in rows
+    ]
+    return [(record.unit, hydrate(record, decoded)) for record in records]

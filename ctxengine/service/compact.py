@@ -1,0 +1,358 @@
+"""`POST sessions/{id}/compactions`: shrink carried history now, or merge what stands for it (design 5, 6 and 8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from ctxengine.engine.budget.classes import BudgetClass
+from ctxengine.engine.budget.yields import Floors
+from ctxengine.engine.compaction.compactor import Compactor, Outcome
+from ctxengine.engine.compaction.net_cost import NetCost, net_cost
+from ctxengine.engine.compaction.packet import CompactionResult, packet_of
+from ctxengine.engine.compaction.soundness import REMEDY, Refusal
+from ctxengine.engine.compaction.summarise import Range, read_source
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.history.suffix import largest_suffix, suffix_tokens
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.log.records import Head
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.standing import Standing, standing_of
+from ctxengine.engine.step import fixed_frame, floors_of
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import RunRow, SessionRow
+from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.service.audit import record_audit
+from ctxengine.service.clock import utc_now
+from ctxengine.service.compactors import MadeFor, compactor_of, outcome_drafts, refusal_draft
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
+from ctxengine.service.specs import Actor, Compact, ServiceError
+from ctxengine.service.wiring import log_of, plan_from
+
+_WORDS = {
+    Refusal.NOTHING_TO_COMPACT: "Nothing is left to compact in that range.",
+    Refusal.DEPTH_EXCEEDED: (
+        "The summaries there are were merged already, and a summary is never compressed a third time. "
+        "Hand the work to a child run with a budget of its own."
+    ),
+    Refusal.NO_PROGRESS: (
+        "A summary would not be clearly smaller than what it replaces, so nothing was changed. "
+        "Hand the work to a child run, or route the session to a larger window."
+    ),
+    Refusal.ABNORMAL_STOP: "The summary was not finished; nothing was changed.",
+    Refusal.EMPTY: "The summary was empty; nothing was changed.",
+    Refusal.HOLDS_TOOL_CALL: "The summariser called a tool instead of answering; nothing was changed.",
+    Refusal.SOURCE_CHANGED: "What was summarised has changed meanwhile; nothing was changed.",
+    Refusal.DOES_NOT_PAY: "What the summary saves is less than what it re-caches; nothing was changed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Answer of compact: `compacted`, `merged`, `unchanged`, `skipped` or `previewed`."""
+
+    outcome: str
+    event: int | None = None
+    """The event that installed the summary; for `unchanged`, the one that stands."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    replaced_through: int = 0
+    depth: int = 0
+    verdict: NetCost | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "outcome": self.outcome,
+            "event": self.event,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "replaced_through": self.replaced_through,
+            "depth": self.depth,
+            "verdict": self.verdict.model_dump() if self.verdict else None,
+        }
+
+
+def compact(*, actor: Actor, session_id: UUID, spec: Compact) -> Compacted:
+    """Compact now. Compacting an unchanged log writes nothing.
+
+    Raises:
+        ServiceError: 409 `depth_exceeded`, `no_progress` and the other reasons of `Refusal`, each with its remedy; 409
+            `compaction_off` where the policy wants none; 409 `session_ended`; 404.
+    """
+    session = session_of(actor, session_id)
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended.")
+    return redo_once(lambda: _Pass(actor, session, spec).run())
+
+
+class _Pass:
+    """One compaction by hand."""
+
+    def __init__(self, actor: Actor, session: SessionRow, spec: Compact) -> None:
+        self._actor = actor
+        self._session = session
+        self._spec = spec
+        self._log: PostgresLog = log_of(session)
+        self._now: datetime = utc_now()
+        self._head: Head = self._log.head()
+        self._plan: Plan = plan_from(self._log, plan_row_of(session))
+        run = (
+            RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
+            .exclude(state="ended")
+            .first()
+        )
+        self._run = str(run.id) if run else None
+        self._boundary = EventSeq(
+            run.seed_event_sequence if run and run.seed_event_sequence else self._head.sequence + 1
+        )
+        factor = (run.settings if run else {}).get("factor_millionths", 1_000_000)
+        self._frame = fixed_frame(self._plan, factor)
+        self._standing: Standing = standing_of(self._log, plan_total=self._frame.total)
+        self._floors: Floors = floors_of(
+            self._log.newest_yields(), self._frame.total, self._standing.undone
+        )
+        self._first = EventSeq(max(1, self._floors.cut))
+        self._compactor: Compactor = self._make()
+
+    def _make(self) -> Compactor:
+        compactor = compactor_of(
+            self._log, self._plan, self._standing, below=self._head.content_sequence + 1
+        )
+        if compactor is None:
+            raise ServiceError(
+                "compaction_off", 409, "The session's policy wants no summaries (compaction: none)."
+            )
+        return compactor
+
+    def run(self) -> Compacted:
+        """Do it."""
+        with refusing():
+            return self._merge() if self._spec.merge else self._summarise()
+
+    # --- one more summary ---
+
+    def _summarise(self) -> Compacted:
+        below = self._below()
+        tokens = self._tokens(self._first, below)
+        if below <= self._first or self._log.at(below).index <= self._log.at(self._first).index:
+            return self._unchanged()
+        wanted = Range(self._first, below, tokens)
+        outcome = self._compactor.compact(
+            wanted, self._before(self._first), self._standing.results, self._body_tokens()
+        )
+        if outcome.refused is not None:
+            return self._refuse(outcome.refused, self._first, below - 1, tokens)
+        result = outcome.made[-1]
+        verdict = self._verdict(result, below)
+        if not verdict.pays and not self._spec.force:
+            return Compacted("skipped", None, tokens, result.tokens_after, verdict=verdict)
+        outcome = outcome._replace(
+            made=(*outcome.made[:-1], result.model_copy(update={"verdict": verdict}))
+        )
+        if self._spec.preview:
+            return self._answer("previewed", None, outcome.made[-1])
+        return self._install(outcome, wanted)
+
+    def _below(self) -> EventSeq:
+        """Where history will start: behind what was named, else at the low-water mark."""
+        if self._spec.through is None:
+            room = max(0, self._frame.body)
+            policy = self._plan.policy
+            target = min(room, max(math.floor(room * policy.low_water), policy.history_floor))
+            return largest_suffix(
+                self._log,
+                floor=self._first,
+                boundary=self._boundary,
+                tokens=target,
+                pointer_floor=self._floors.pointer,
+            ).sequence
+        through = min(self._spec.through, self._boundary - 1, self._head.sequence)
+        unit = self._log.unit_of_item(EventSeq(through))
+        if unit is not None:
+            through = max(through, unit.last_sequence)
+        return EventSeq(min(through + 1, self._boundary))
+
+    def _tokens(self, first: EventSeq, below: EventSeq) -> int:
+        return suffix_tokens(
+            self._log, cut=first, boundary=below, pointer_floor=self._floors.pointer
+        )
+
+    def _body_tokens(self) -> int:
+        return max(0, self._frame.body)
+
+    def _before(self, first: EventSeq) -> list[Any]:
+        return [packet for packet in self._standing.packets if packet.through < first]
+
+    def _verdict(self, result: CompactionResult, below: EventSeq) -> NetCost:
+        behind = self._log.at(EventSeq(self._head.sequence + 1)).tokens - self._log.at(below).tokens
+        return net_cost(
+            saved_tokens=result.tokens_before - result.tokens_after,
+            recached_tokens=result.tokens_after + max(0, behind),
+            expected_steps=self._plan.policy.expected_steps,
+            forced_by="operator" if self._spec.force else "",
+        )
+
+    def _install(self, outcome: Outcome, wanted: Range) -> Compacted:
+        made_for, below, result = self._made_for(), wanted.below, outcome.made[-1]
+        floor = EventDraft(
+            type=EventType.YIELD_APPLIED,
+            trust=Trust.PLATFORM,
+            run=self._run,
+            payload={
+                "class": BudgetClass.HISTORY.value,
+                "floor_sequence": below,
+                "model": made_for.model,
+                "plan_total": made_for.plan_total,
+                "policy": made_for.policy,
+                "before": self._tokens(self._first, self._boundary),
+                "after": self._tokens(below, self._boundary),
+                "items": self._log.at(below).index - self._log.at(self._first).index,
+                "forced_by": self._actor.label,
+            },
+        )
+        last = self._write(
+            lambda first: [floor, *self._drafts(outcome, first + 1, [first])], result, wanted
+        )
+        return self._answer("compacted", last, result)
+
+    # --- merging ---
+
+    def _merge(self) -> Compacted:
+        fresh = [packet for packet in self._standing.packets if packet.depth == 1]
+        if len(fresh) < 2:
+            old = [packet for packet in self._standing.packets if packet.depth > 1]
+            refusal = Refusal.DEPTH_EXCEEDED if old else Refusal.NOTHING_TO_COMPACT
+            packets = old or fresh
+            return self._refuse(
+                refusal,
+                packets[0].first if packets else 1,
+                packets[-1].through if packets else 0,
+                sum(packet.tokens for packet in packets),
+            )
+        result = self._compactor.merge(fresh, self._standing.results, self._body_tokens())
+        if isinstance(result, Refusal):
+            tokens = sum(packet.tokens for packet in fresh)
+            return self._refuse(result, fresh[0].first, fresh[-1].through, tokens)
+        verdict = self._verdict(result, EventSeq(result.replaced_through_sequence + 1))
+        if not verdict.pays and not self._spec.force:
+            return Compacted(
+                "skipped", None, result.tokens_before, result.tokens_after, verdict=verdict
+            )
+        result = result.model_copy(update={"verdict": verdict})
+        if self._spec.preview:
+            return self._answer("previewed", None, result)
+        outcome = Outcome((result,), (packet_of(result),))
+        last = self._write(lambda first: self._drafts(outcome, first, []), result, None)
+        return self._answer("merged", last, result)
+
+    # --- both ---
+
+    def _made_for(self) -> MadeFor:
+        return MadeFor(
+            self._frame.total, self._session.model, self._plan.policy.label, self._actor.label
+        )
+
+    def _drafts(self, outcome: Outcome, first: int, yields: list[int]) -> list[EventDraft]:
+        return outcome_drafts(
+            outcome,
+            first=first,
+            yields=yields,
+            made_for=self._made_for(),
+            run=self._run,
+            owner=self._session.principal,
+            reason=self._spec.note or "by hand",
+        )
+
+    def _write(
+        self,
+        drafts_at: Callable[[int], list[EventDraft]],
+        result: CompactionResult,
+        wanted: Range | None,
+    ) -> int:
+        """Install by compare-and-set on the source: what came in meanwhile stays, what was read must be unchanged."""
+        with transaction.atomic():
+            head = self._log.lock()
+            if head.sequence != self._head.sequence:
+                self._check_source(head, wanted, result)
+            drafts = drafts_at(head.sequence + 1)
+            self._log.append(
+                drafts, expected=head.sequence, at=self._now, key=self._actor.idempotency_key
+            )
+            record_audit(
+                actor=self._actor,
+                action="history.compacted",
+                target=str(self._session.id),
+                reason=self._spec.note,
+                before={"tokens": result.tokens_before},
+                after={
+                    "tokens": result.tokens_after,
+                    "through": result.replaced_through_sequence,
+                    "depth": result.depth,
+                },
+            )
+        return head.sequence + len(drafts)
+
+    def _check_source(self, head: Head, wanted: Range | None, result: CompactionResult) -> None:
+        floors = floors_of(self._log.newest_yields(), self._frame.total, self._standing.undone)
+        same = head.act_sequence == self._head.act_sequence and floors == self._floors
+        if same and wanted is not None:
+            again = read_source(
+                self._log,
+                wanted,
+                self._compactor.surroundings,
+                excluded=self._compactor.excluded,
+            )
+            same = again.digest == result.source_sha256
+        if not same:
+            raise ServiceError("stale_head", 409, _WORDS[Refusal.SOURCE_CHANGED])
+
+    def _answer(self, outcome: str, event: int | None, result: CompactionResult) -> Compacted:
+        return Compacted(
+            outcome,
+            event,
+            result.tokens_before,
+            result.tokens_after,
+            result.replaced_through_sequence,
+            result.depth,
+            result.verdict,
+        )
+
+    def _unchanged(self) -> Compacted:
+        last = self._standing.packets[-1] if self._standing.packets else None
+        if last is None:
+            return Compacted("unchanged")
+        return Compacted(
+            "unchanged",
+            last.sequence,
+            last.tokens_before,
+            last.tokens,
+            last.through,
+            last.depth,
+        )
+
+    def _refuse(self, refusal: Refusal, first: int, through: int, tokens: int) -> Compacted:
+        """Write the refusal down once for this state of the log, then raise it."""
+        draft = refusal_draft(
+            self._log,
+            refusal,
+            first=first,
+            through=through,
+            tokens=tokens,
+            content_head=self._head.content_sequence,
+            forced_by=self._actor.label,
+            run=self._run,
+        )
+        if draft is not None and not self._spec.preview:
+            self._log.append([draft], expected=None, at=self._now, key=self._actor.idempotency_key)
+        raise ServiceError(
+            refusal.value, 409, _WORDS[refusal], remedy=REMEDY[refusal], through=through
+        )

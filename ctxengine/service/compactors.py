@@ -1,0 +1,239 @@
+"""Putting a session's compactor together, and writing down what it made (design 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctxengine.engine.compaction.compactor import Compactor, Outcome
+from ctxengine.engine.compaction.packet import CompactionResult
+from ctxengine.engine.compaction.session_texts import SessionTexts
+from ctxengine.engine.compaction.soundness import REMEDY, Refusal
+from ctxengine.engine.compaction.summarise import LedgerSummariser, Surroundings
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import SessionLog
+from ctxengine.engine.standing import Standing
+from ctxengine.engine.step import Prepared
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.service.wiring import counter_of
+
+
+class MadeFor(NamedTuple):
+    """What a compaction was made for; it counts for plans no larger than this one (design 6)."""
+
+    plan_total: int
+    model: str
+    policy: str
+    forced_by: str
+    """Request that did not fit, or who asked."""
+
+
+def compactor_of(
+    log: SessionLog, plan: Plan, standing: Standing, *, below: int
+) -> Compactor | None:
+    """The compactor of a live session; None where the policy wants none.
+
+    Args:
+        below: one past the newest content event.
+    """
+    if plan.policy.compaction == "none":
+        return None
+    counter = counter_of(plan.provider, plan.model)
+    texts = SessionTexts(log, EventSeq(below))
+    return Compactor(
+        units=log,
+        summariser=LedgerSummariser(counter),
+        counter=counter,
+        policy=plan.policy,
+        surroundings=Surroundings(
+            untrusted=texts.untrusted,
+            brought=texts.brought,
+            constraints=tuple(constraint.text for constraint in standing.state.constraints),
+            open_tasks=tuple(task.title for task in standing.state.open_tasks),
+        ),
+        excluded=frozenset(standing.marks.excluded),
+    )
+
+
+def compaction_draft(
+    result: CompactionResult,
+    *,
+    came_with: Sequence[int],
+    made_for: MadeFor,
+    run: str | None,
+    owner: str,
+    reason: str = "",
+) -> EventDraft:
+    """The event that installs a summary.
+
+    Args:
+        came_with: events of the same pass that an undoing takes back as well: the floor that rose, a merge before it.
+    """
+    return EventDraft(
+        type=EventType.COMPACTED,
+        trust=Trust.MODEL,
+        run=run,
+        payload={
+            "kind": result.kind,
+            "first_sequence": result.first_sequence,
+            "replaced_through_sequence": result.replaced_through_sequence,
+            "depth": result.depth,
+            "merges": list(result.merges),
+            "came_with": list(came_with),
+            "turns": result.turns,
+            "units": result.units,
+            "sources": len(result.source_event_ids),
+            "elided": len(result.elided),
+            "constraints": len(result.constraints),
+            "tokens_before": result.tokens_before,
+            "tokens_after": result.tokens_after,
+            "compactor": result.compactor_version,
+            "detector": result.detector,
+            "masked": result.masked,
+            "source_sha256": result.source_sha256,
+            "plan_total": made_for.plan_total,
+            "model": made_for.model,
+            "policy": made_for.policy,
+            "forced_by": made_for.forced_by,
+            "reason": reason,
+            "verdict": result.verdict.model_dump() if result.verdict else None,
+        },
+        body=result.model_dump_json(),
+        owner=owner,
+    )
+
+
+def refusal_draft(
+    log: SessionLog | None,
+    refusal: Refusal,
+    *,
+    first: int,
+    through: int,
+    tokens: int,
+    content_head: int,
+    forced_by: str,
+    run: str | None,
+) -> EventDraft | None:
+    """The event that says why no summary was installed; None when the log, where given, says so for this head already."""
+    if log is not None:
+        newest = log.newest(EventType.COMPACTION_REFUSED)
+        if (
+            newest is not None
+            and newest.payload["reason"] == refusal.value
+            and newest.payload["content_sequence"] == content_head
+        ):
+            return None
+    return EventDraft(
+        type=EventType.COMPACTION_REFUSED,
+        trust=Trust.PLATFORM,
+        run=run,
+        payload={
+            "reason": refusal.value,
+            "remedy": REMEDY[refusal],
+            "first_sequence": first,
+            "through_sequence": through,
+            "tokens_before": tokens,
+            "content_sequence": content_head,
+            "forced_by": forced_by,
+        },
+    )
+
+
+def outcome_drafts(
+    outcome: Outcome,
+    *,
+    first: int,
+    yields: Sequence[int],
+    made_for: MadeFor,
+    run: str | None,
+    owner: str,
+    reason: str = "",
+) -> list[EventDraft]:
+    """The events of one pass, the first of them at sequence `first`."""
+    drafts: list[EventDraft] = []
+    merges: list[int] = []
+    for result in outcome.made:
+        merging = bool(result.merges)
+        drafts.append(
+            compaction_draft(
+                result,
+                came_with=[] if merging else [*yields, *merges],
+                made_for=made_for,
+                run=run,
+                owner=owner,
+                reason=reason,
+            )
+        )
+        if merging:
+            merges.append(first + len(drafts) - 1)
+    return drafts
+
+
+def pressure_compactions(
+    prepared: Prepared,
+    before: Sequence[EventDraft],
+    *,
+    first: int,
+    run: str,
+    owner: str,
+    made_for: MadeFor,
+) -> list[EventDraft]:
+    """The events that a cut under pressure brings along.
+
+    Args:
+        before: drafts of the same append so far: the floors that rose, the first of them at sequence `first`.
+    """
+    outcome = prepared.compaction
+    if outcome is None:
+        return []
+    yields = [
+        first + place
+        for place, draft in enumerate(before)
+        if draft.type is EventType.YIELD_APPLIED and draft.payload["class"] == "history"
+    ]
+    drafts = outcome_drafts(
+        outcome,
+        first=first + len(before),
+        yields=yields,
+        made_for=made_for,
+        run=run,
+        owner=owner,
+        reason="budget",
+    )
+    if outcome.refused is not None:
+        raised = prepared.allocation.raises[-1]
+        refused = refusal_draft(
+            None,
+            outcome.refused,
+            first=max(1, raised.floor_before),
+            through=raised.floor - 1,
+            tokens=raised.before - raised.after,
+            content_head=prepared.inputs.content_head,
+            forced_by=made_for.forced_by,
+            run=run,
+        )
+        drafts += [refused] if refused is not None else []
+    return drafts
+
+
+def packets_of(prepared: Prepared, drafts: Sequence[EventDraft], *, first: int) -> tuple[int, ...]:
+    """Events of the summaries that the request shows, those about to be written included.
+
+    Args:
+        drafts: the whole append, its first event at sequence `first`.
+    """
+    new = {
+        (
+            draft.payload["first_sequence"],
+            draft.payload["replaced_through_sequence"],
+            draft.payload["depth"],
+        ): first + place
+        for place, draft in enumerate(drafts)
+        if draft.type is EventType.COMPACTED
+    }
+    return tuple(
+        packet.sequence or new[packet.first, packet.through, packet.depth]
+        for packet in prepared.packets
+    )

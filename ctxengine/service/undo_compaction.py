@@ -1,0 +1,104 @@
+"""Undoing a compaction: what it replaced is history again, byte for byte (design 8; field note 28)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from ctxengine.engine.compaction.acts import HistoryActs
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.standing import history_acts
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.service.access import not_found, session_of
+from ctxengine.service.audit import record_audit
+from ctxengine.service.clock import utc_now
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
+from ctxengine.service.specs import Actor, ServiceError, UndoCompaction
+from ctxengine.service.wiring import log_of
+
+
+def undo_compaction(*, actor: Actor, session_id: UUID, event: int, spec: UndoCompaction) -> int:
+    """Take a compaction back; gives the event that did it. Undoing it again changes nothing.
+
+    Raises:
+        ServiceError: 404 when that event is no compaction; 409 `compaction_merged` or `compaction_covered` when another one
+            rests on it and must be undone first; 409 `session_ended`.
+    """
+    session = session_of(actor, session_id)
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended.")
+    return redo_once(lambda: _undo(actor, log_of(session), event, spec))
+
+
+def _undo(actor: Actor, log: PostgresLog, event: int, spec: UndoCompaction) -> int:
+    with refusing():
+        head = log.head()
+        made = _compaction(log, event)
+        acts = history_acts(log)
+        if event in acts.undone:
+            return _undoing(log, event)
+        _refuse_covered(acts, made)
+        draft = EventDraft(
+            type=EventType.COMPACTION_UNDONE,
+            trust=Trust.PLATFORM,
+            payload={
+                "compaction": event,
+                "came_with": list(made.payload["came_with"]),
+                "note": model_view(spec.note),
+            },
+        )
+        with transaction.atomic():
+            log.append([draft], expected=head.sequence, at=utc_now(), key=actor.idempotency_key)
+            record_audit(
+                actor=actor,
+                action="compaction.undone",
+                target=f"{log.session}:{event}",
+                reason=spec.note,
+                before={"tokens": made.payload["tokens_after"]},
+                after={"tokens": made.payload["tokens_before"]},
+            )
+    return head.sequence + 1
+
+
+def _compaction(log: PostgresLog, event: int) -> EventRecord:
+    found = log.events(after=EventSeq(event - 1), limit=1) if event > 0 else ()
+    if not found or found[0].sequence != event or found[0].type is not EventType.COMPACTED:
+        raise not_found("compaction")
+    return found[0]
+
+
+def _undoing(log: PostgresLog, event: int) -> int:
+    for undoing in log.latest({EventType.COMPACTION_UNDONE}):
+        if event in {undoing.payload["compaction"], *undoing.payload["came_with"]}:
+            return undoing.sequence
+    raise not_found("compaction")
+
+
+def _refuse_covered(acts: HistoryActs, made: EventRecord) -> None:
+    """A compaction can be undone while nothing was built on it: no merge, no later cut."""
+    for other in acts.compactions:
+        if made.sequence in other.payload["merges"]:
+            raise ServiceError(
+                "compaction_merged",
+                409,
+                f"Compaction {made.sequence} was merged into {other.sequence}; undo that one first.",
+                first=other.sequence,
+            )
+    later = [
+        other.sequence
+        for other in acts.compactions
+        if other.payload["first_sequence"] > made.payload["replaced_through_sequence"]
+    ]
+    if later and not made.payload["merges"]:
+        raise ServiceError(
+            "compaction_covered",
+            409,
+            f"Compaction {later[-1]} covers what came after it; undo that one first.",
+            first=later[-1],
+        )

@@ -1,0 +1,129 @@
+"""What this process remembers of sessions that are being worked on; it can be lost at any moment (design 12).
+
+Only `assemble` uses it. Rebuilding what was recorded reads the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from uuid import UUID
+
+from ctxengine.engine.memo import BuildMemo
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.standing import Standing, standing_of
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import PlanRow, SessionRow
+from ctxengine.ledger.warm import KnownUnits, WarmLog
+from ctxengine.service.access import plan_row_of
+from ctxengine.service.wiring import plan_from
+
+SESSIONS_KEPT = 32
+"""Sessions remembered by one process. Each holds about three times the bytes of its request."""
+
+_PLANS_KEPT = 4
+
+
+@dataclass(slots=True)
+class Warmth:
+    """What is remembered of one session."""
+
+    memo: BuildMemo = field(default_factory=BuildMemo)
+    units: KnownUnits = field(default_factory=KnownUnits)
+    digests: set[tuple[str, int, str]] = field(default_factory=set)
+    """(renderer and epoch, unit, form) of segment digests that are known to be stored."""
+    _standing: tuple[int, int, Standing] | None = None
+    _pinned: tuple[int, int, Plan] | None = None
+    _plans: dict[UUID, Plan] = field(default_factory=dict)
+    _in_use: Lock = field(default_factory=Lock)
+
+    def log(self, session: SessionRow) -> WarmLog:
+        """The session's log with this memory."""
+        return WarmLog(session.tenant_id, session.id, self.units)
+
+    def plan(self, log: PostgresLog, row: PlanRow) -> Plan:
+        """A pinned plan, read once.
+
+        Raises:
+            LookupError: its texts were erased.
+        """
+        body = row.redacted_body_id or row.body_id
+        plan = self._plans.get(body)
+        if plan is None:
+            if len(self._plans) >= _PLANS_KEPT:
+                self._plans.clear()
+            plan = self._plans[body] = plan_from(log, row)
+        return plan
+
+    def pinned(self, log: WarmLog, session: SessionRow) -> Plan:
+        """The plan of the session's epoch."""
+        version = log.version()
+        if self._pinned is None or self._pinned[:2] != (version, session.epoch):
+            plan = self.plan(log, plan_row_of(session))
+            self._pinned = (version, session.epoch, plan)
+        return self._pinned[2]
+
+    def standing(self, log: WarmLog, *, plan_total: int) -> Standing:
+        """Working state, summaries and acts as they stand for a plan of that size."""
+        version = log.version()
+        if self._standing is None or self._standing[:2] != (version, plan_total):
+            self._standing = (version, plan_total, standing_of(log, plan_total=plan_total))
+        return self._standing[2]
+
+    def remember(self, digests: Iterable[tuple[str, int, str]]) -> None:
+        """Take in the digests of the newest request, which are stored now."""
+        self.digests = set(digests)
+
+    def take(self) -> bool:
+        """Claim it for one step; False when another thread works with it."""
+        return self._in_use.acquire(blocking=False)
+
+    def give_back(self) -> None:
+        """End the claim."""
+        self._in_use.release()
+
+
+class _Sessions:
+    """The sessions worked on last."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[UUID, UUID], Warmth] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, tenant: UUID, session: UUID) -> Warmth:
+        """What is remembered of a session."""
+        with self._lock:
+            warmth = self._kept.setdefault((tenant, session), Warmth())
+            self._kept.move_to_end((tenant, session))
+            while len(self._kept) > self._limit:
+                self._kept.popitem(last=False)
+            return warmth
+
+
+_SESSIONS = _Sessions(SESSIONS_KEPT)
+
+
+def plan_of_session(session: SessionRow, log: PostgresLog) -> Plan:
+    """The plan of a session's epoch, read from its text once per process.
+
+    Raises:
+        LookupError: its texts were erased.
+    """
+    return _SESSIONS.of(session.tenant_id, session.id).plan(log, plan_row_of(session))
+
+
+@contextmanager
+def warmth_of(session: SessionRow) -> Iterator[Warmth]:
+    """What this process remembers of a session, for one step; nothing where another thread is at work on it."""
+    warmth = _SESSIONS.of(session.tenant_id, session.id)
+    if not warmth.take():
+        yield Warmth()
+        return
+    try:
+        yield warmth
+    finally:
+        warmth.give_back()

@@ -1,0 +1,260 @@
+"""What the templates of operators' pages receive: plans, working state, compactions and the acts on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ctxengine.engine.working_state.carry import CarryRule
+from ctxengine.engine.working_state.limits import Cap
+from ctxengine.ledger.queries.epochs import EpochAct
+from ctxengine.ledger.queries.events import EventLine
+from ctxengine.ledger.queries.plans import EpochLine, PlannedTool
+from inspector.contexts import SessionFrame, Shell
+from inspector.epochdiff import PlanComparison
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a preview."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ActPage:
+    """An act before it is done: what it changes and costs, then a reason, then the button."""
+
+    shell: Shell
+    frame: SessionFrame
+    heading: str
+    explains: str
+    figures: tuple[Figure, ...]
+    blocked: str
+    """Why there is nothing to confirm; empty when there is."""
+    hidden: tuple[tuple[str, str], ...]
+    """Fields of the form that carry what was previewed."""
+    button: str
+    back: str
+    allowed: bool
+    """Whether the person may act; otherwise this is only a preview."""
+    problem: str = ""
+    """Why the act was refused just now."""
+    reason: str = ""
+    comparison: PlanComparison | None = None
+    content: str = ""
+    """Text that the act is about."""
+    choices: dict[str, Any] | None = None
+    """What the form above the preview offers; None where there is nothing to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochView:
+    """One epoch with the act that began it."""
+
+    line: EpochLine
+    act: EpochAct | None
+    """None for the first one."""
+    words: tuple[str, ...]
+    """What the reasons mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochsPage:
+    """P7: the epochs of a session, newest first."""
+
+    shell: Shell
+    frame: SessionFrame
+    epochs: tuple[EpochView, ...]
+    recached_tokens: int
+    price_usd: str | None
+    """Sum of the known prices; None where none is known."""
+    unpriced: int
+    """Rotations that re-cached tokens at an unknown price."""
+    upcoming: tuple[Figure, ...]
+    """What the next run's start would rotate; empty when it keeps the plan."""
+    upcoming_reasons: tuple[str, ...]
+    upcoming_problem: str
+    made: int | None
+    """Epoch that was begun just now, from this page."""
+    may_act: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EpochDiffPage:
+    """Two epochs side by side."""
+
+    shell: Shell
+    frame: SessionFrame
+    comparison: PlanComparison | None
+    """None for a session with a single epoch."""
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RosterTool:
+    """One tool of the roster, with what was done to it."""
+
+    tool: PlannedTool
+    revoked: bool
+    act: str
+    """`revoke`, `restore`, or empty where neither applies."""
+
+
+@dataclass(frozen=True, slots=True)
+class RosterGroup:
+    """One group of the roster."""
+
+    name: str
+    meaning: str
+    tools: tuple[RosterTool, ...]
+    tokens: int
+    """Of the definitions, whether they are sent or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """One entry of the working state."""
+
+    field: str
+    id: str
+    text: str
+    status: str
+    trust: str
+    sequence: int
+    """Event that wrote it last."""
+    sources: tuple[int, ...]
+    """Events it rests on."""
+    origin: str
+    """Who claims it; empty for what the session concluded itself."""
+    detail: str
+    liftable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateField:
+    """One kind of entry with its rules."""
+
+    title: str
+    rule: CarryRule
+    cap: Cap | None
+    entries: tuple[StateEntry, ...]
+    counted: int
+    """Entries that count towards the cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """P3: the working state."""
+
+    shell: Shell
+    frame: SessionFrame
+    fields: tuple[StateField, ...]
+    tokens: int
+    cap_tokens: int
+    bar: int
+    """Width of the used part of the bar, of 160."""
+    event: int | None
+    erased: bool
+    trust: str
+    """Lowest level among the entries."""
+    changes: tuple[EventLine, ...]
+    may_act: bool
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpanLine:
+    """One elided item of a summary."""
+
+    item: str
+    kind: str
+    trust: str
+    length: int
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionView:
+    """One compaction."""
+
+    event: int
+    at: Any
+    state: str
+    first: int
+    through: int
+    tokens_before: int
+    tokens_after: int
+    turns: int
+    units: int
+    depth: int
+    merges: tuple[int, ...]
+    reason: str
+    forced_by: str
+    verdict: Any
+    """`NetCost`, or None where none was made."""
+    kind: str
+    compactor: str
+    detector: str
+    masked: int
+    source_sha256: str
+    spans: int
+
+    @property
+    def saved(self) -> int:
+        """Fewer tokens in each later request."""
+        return self.tokens_before - self.tokens_after
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionDetail:
+    """What one compaction made."""
+
+    line: CompactionView
+    summary: str | None
+    """None once erased."""
+    constraints: tuple[str, ...]
+    sources: int
+    spans: tuple[SpanLine, ...]
+    more_spans: int
+
+
+@dataclass(frozen=True, slots=True)
+class TileLine:
+    """One stretch of the history before the cut."""
+
+    first: int
+    through: int
+    told_by: str
+    """`summary` or `omission`."""
+    event: int | None
+    turns: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLine:
+    """Something that stands as an operator wants it."""
+
+    target: str
+    form: str
+    item: str
+    """Item to link to."""
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionsPage:
+    """P8: what stands for history, who asked for it, and the way back."""
+
+    shell: Shell
+    frame: SessionFrame
+    compactions: tuple[CompactionView, ...]
+    detail: CompactionDetail | None
+    tiles: tuple[TileLine, ...]
+    refusals: tuple[EventLine, ...]
+    marks: tuple[MarkLine, ...]
+    may_act: bool
+    done: str

@@ -1,0 +1,188 @@
+"""A folder as people have it: transcripts among everything else. What can be read goes in, the rest is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from ctxengine.ledger.models import Body, Event, ImportRow, ItemRow, PlanRow, RequestRow, SessionRow
+from ctxengine.service import import_transcript
+from tests.factories import make_tenant
+
+pytestmark = [pytest.mark.faults, pytest.mark.django_db]
+
+CHAT = json.dumps(
+    {
+        "messages": [
+            {"role": "user", "content": "Which port?"},
+            {"role": "assistant", "content": "5432."},
+        ]
+    }
+)
+ROWS = (SessionRow, Event, Body, ItemRow, PlanRow, RequestRow, ImportRow)
+SPARSE_BYTES = 200 * 1024 * 1024
+
+
+def sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "binary.jsonl": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "zero bytes"),
+    "latin.json": (lambda path: path.write_bytes(b'{"messages":["caf\xe9"]}'), "not UTF-8"),
+    "empty.json": (lambda path: path.touch(), "empty"),
+    "blank.json": (lambda path: path.write_text(" \n\t\n"), "empty"),
+    "sparse.json": (lambda path: sparse(path, SPARSE_BYTES), "zero bytes"),
+    "vast.json": (lambda path: sparse(path, 3 * SPARSE_BYTES), "at most"),
+    "cut.json.gz": (
+        lambda path: path.write_bytes(gzip.compress(CHAT.encode())[:-12]),
+        "gzip data is truncated",
+    ),
+    "damaged.json.gz": (lambda path: path.write_bytes(b"\x1f\x8b\x08nothing"), "gzip data"),
+    "cut.json": (lambda path: path.write_text(CHAT[: len(CHAT) // 2]), "no JSON"),
+    "package.json": (
+        lambda path: path.write_text('{"name":"x","version":"1","dependencies":{}}'),
+        "no known transcript",
+    ),
+    "number.json": (lambda path: path.write_text("42"), "no JSON"),
+    "nan.json": (lambda path: path.write_text('{"loss": NaN}'), "no known transcript"),
+    "deep.json": (lambda path: path.write_text("[" * 100_000 + "]" * 100_000), "nested deeper"),
+    "notes.md": (lambda path: path.write_text("# Notes\n"), "no JSON"),
+    "loop": (lambda path: path.symlink_to(path.name), "cannot be read"),
+    "gone.json": (lambda path: path.symlink_to("nowhere"), "cannot be read"),
+    "up": (lambda path: path.symlink_to(path.parent), "link to a folder"),
+    "pipe.json": (os.mkfifo, "no regular file"),
+}
+"""How each file is made, and words of the reason it is refused for."""
+GOOD: dict[str, bytes] = {
+    "chat.json": CHAT.encode(),
+    "packed.bin": gzip.compress(CHAT.replace("5432", "5433").encode()),
+    "wrong_extension.png": CHAT.replace("5432", "5434").encode(),
+    "nested/with_nan.json": CHAT.replace('"5432."', '"5435.", "score": NaN').encode(),
+    "nested/marked.json": b"\xef\xbb\xbf" + CHAT.replace("5432", "5436").encode(),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, (make, _) in BAD.items():
+        make(tmp_path / name)
+    for name, data in GOOD.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+@pytest.fixture
+def tenant() -> str:
+    return str(make_tenant().slug)
+
+
+def run_import(folder: Path, tenant: str, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    out = StringIO()
+    code = 0
+    try:
+        call_command(
+            "import_transcripts", str(folder), "--tenant", tenant, "--json", *options, stdout=out
+        )
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    return code, [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def counts() -> list[int]:
+    return [model.objects.count() for model in ROWS]
+
+
+def test_what_can_be_read_goes_in_and_the_rest_is_named(folder: Path, tenant: str) -> None:
+    code, lines = run_import(folder, tenant)
+    assert code == 1
+    by_name = {str(Path(line["path"]).relative_to(folder)): line for line in lines}
+    assert set(by_name) == set(BAD) | set(GOOD)
+    assert len(lines) == len(by_name)
+    for name, (_, words) in BAD.items():
+        line = by_name[name]
+        assert (line["status"], line["sessions"]) == ("refused", []), name
+        assert words in line["reason"], (name, line["reason"])
+    for name in GOOD:
+        assert by_name[name]["status"] == "imported", by_name[name]
+        assert by_name[name]["items_in"] == by_name[name]["items_kept"] == 2
+    assert ImportRow.objects.count() == SessionRow.objects.count() == len(GOOD)
+    written = counts()
+    code, again = run_import(folder, tenant)
+    assert code == 1
+    assert {line["status"] for line in again} == {"refused", "unchanged"}
+    assert counts() == written
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(folder: Path, tenant: str) -> None:
+    before = counts()
+    code, lines = run_import(folder, tenant, "--dry-run")
+    assert code == 1
+    assert counts() == before
+    told = {line["name"]: (line["status"], line["reason"], line["items_in"]) for line in lines}
+    assert all(line["dry_run"] for line in lines)
+    _, real = run_import(folder, tenant)
+    assert {
+        line["name"]: (line["status"], line["reason"], line["items_in"]) for line in real
+    } == told
+
+
+def test_a_folder_of_good_files_ends_with_zero(tmp_path: Path, tenant: str) -> None:
+    (tmp_path / "chat.json").write_text(CHAT)
+    code, (line,) = run_import(tmp_path, tenant)
+    assert (code, line["status"]) == (0, "imported")
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, tenant: str) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("permissions: root may read everything")
+    (tmp_path / "closed.json").write_text(CHAT)
+    (tmp_path / "closed.json").chmod(0)
+    (tmp_path / "shut").mkdir(mode=0)
+    code, lines = run_import(tmp_path, tenant)
+    (tmp_path / "shut").chmod(0o700)
+    assert code == 1
+    assert all("cannot be read" in line["reason"] for line in lines)
+    assert len(lines) == 2
+
+
+def test_a_small_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_transcript, "MAX_FILE_BYTES", 5_000)
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 1_000_000))
+    code, (line,) = run_import(tmp_path, tenant)
+    assert code == 1
+    assert "holds more than 5,000 bytes" in line["reason"]
+
+
+def test_a_failure_half_way_leaves_nothing_behind(
+    tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episodes = [
+        {"traj": [{"role": "user", "content": f"task {n}"}], "task_id": n} for n in range(3)
+    ]
+    (tmp_path / "episodes.json").write_text(json.dumps(episodes))
+    written = 0
+
+    def bulk_create(*args: Any, **options: Any) -> None:
+        nonlocal written
+        written += 1
+        if written == 3:
+            raise OSError("No space left on device")
+
+    before = counts()
+    monkeypatch.setattr(RequestRow.objects, "bulk_create", bulk_create)
+    with pytest.raises(OSError, match="No space"):
+        run_import(tmp_path, tenant)
+    assert counts() == before
