@@ -89,7 +89,7 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("compaction_covered", 409, "A later one rests on it", "Undo that one first."),
     ProblemKind("child_running", 409, "The child run has not ended", "Wait for its end."),
     ProblemKind("not_a_child", 422, "The run works for another", "Name a run of a child session."),
-    ProblemKind("invalid_parent", 422, "Child and parent do not match", "Give both or neither."),
+    ProblemKind("invalid_parent", 422, "A child without a parent", "Name the parent run."),
     ProblemKind("invalid_target", 422, "The form does not go with it", "Name another target."),
     ProblemKind("unknown_constraint", 422, "No such constraint", "Use an id of the state."),
     ProblemKind("constraints_full", 422, "Constraints are at their cap", "Lift one first."),

@@ -166,7 +166,8 @@ def report(size: int, figures: dict[str, float]) -> None:
     print(f"  step k+1: append + prepare + build   {shown(figures['step']):>10}")
     if "floor" in figures:
         print(
-            f"  floor of the same run                {shown(figures['floor']):>10}   ratio {figures['step'] / figures['floor']:.2f}"
+            f"  floor of the same run                {shown(figures['floor']):>10}"
+            f"   ratio {figures['step'] / figures['floor']:.2f}"
         )
     for label, text in (
         ("append", "  derive and append two items"),

@@ -49,7 +49,6 @@ class Viewer:
         """Whether the person may act, not only read."""
         return self.at_least(Role.OPERATOR)
 
-
     def must_operate(self, act: str) -> None:
         """Refuse an act of a person who may only read.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ctxengine.engine.layout import Row
 from ctxengine.engine.working_state.carry import CarryRule
 from ctxengine.engine.working_state.limits import Cap
 from ctxengine.ledger.queries.epochs import EpochAct
 from ctxengine.ledger.queries.events import EventLine
-from ctxengine.ledger.queries.plans import EpochLine, PlannedTool
+from ctxengine.ledger.queries.plans import EpochLine, PlanDetail, PlannedTool
 from inspector.contexts import SessionFrame, Shell
 from inspector.epochdiff import PlanComparison
 
@@ -112,6 +113,25 @@ class RosterGroup:
     tools: tuple[RosterTool, ...]
     tokens: int
     """Of the definitions, whether they are sent or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPage:
+    """The pinned plan of an epoch, and the list of epochs."""
+
+    shell: Shell
+    frame: SessionFrame
+    epochs: tuple[EpochLine, ...]
+    plan: PlanDetail | None
+    texts: tuple[tuple[Row, str, int | None], ...]
+    """Rows of region A with their text and, where known, tokens."""
+    groups: tuple[RosterGroup, ...]
+    policy: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]
+    """Persona, snapshot, authority and environment in words."""
+    done: str
+    """`revoked` or `restored`, right after that was done to `tool`; otherwise empty."""
+    tool: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ctxengine.engine.layout import Row
 from ctxengine.ledger.queries.events import EventPage
 from ctxengine.ledger.queries.imports import ImportDetail, ImportLine
 from ctxengine.ledger.queries.items import ItemContent
 from ctxengine.ledger.queries.lookup import Found
 from ctxengine.ledger.queries.overview import Counts, EstimatorError, Promise, WorstSession
 from ctxengine.ledger.queries.paging import Page
-from ctxengine.ledger.queries.plans import EpochLine, PlanDetail, PlannedTool
 from ctxengine.ledger.queries.requests import RequestLine
 from ctxengine.ledger.queries.session import RunPage, SessionHead, Strip
 from ctxengine.ledger.queries.sessions import Facets, SessionLine
@@ -146,6 +144,7 @@ class SessionPage:
     bill: Bill
     children: tuple[tuple[UUID, str], ...]
     recent: EventPage
+    may_act: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +159,6 @@ class EventsPage:
     meanings: dict[str, str]
     opened: int | None
     """Sequence asked for by the address; it is unfolded."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanPage:
-    """The pinned plan of an epoch, and the list of epochs."""
-
-    shell: Shell
-    frame: SessionFrame
-    epochs: tuple[EpochLine, ...]
-    plan: PlanDetail | None
-    texts: tuple[tuple[Row, str, int | None], ...]
-    """Rows of region A with their text and, where known, tokens."""
-    groups: tuple[tuple[str, str, tuple[PlannedTool, ...]], ...]
-    """Tool groups: name, what it means, tools."""
-    policy: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

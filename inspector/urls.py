@@ -6,12 +6,15 @@ from django.contrib.auth import views as auth
 from django.urls import path, register_converter
 
 from inspector.pages import (
+    agents,
     diff,
+    history_acts,
     home,
     imports,
     items,
     jump,
     overview,
+    personas,
     prove,
     request_change,
     request_events,
@@ -19,17 +22,23 @@ from inspector.pages import (
     request_json,
     request_rows,
     requests,
+    rotate,
     session,
+    session_compactions,
+    session_epochs,
     session_events,
     session_plan,
+    session_state,
     sessions,
     shortcuts,
+    tool_acts,
 )
 from inspector.render import PageTwinConverter, TwinConverter
 
 register_converter(TwinConverter, "list_twin")
 register_converter(PageTwinConverter, "page_twin")
 register_converter(items.ItemConverter, "item")
+register_converter(personas.PrincipalConverter, "principal")
 
 app_name = "inspector"
 
@@ -48,7 +57,21 @@ urlpatterns = [
     path(f"{S}/events<list_twin:twin>", session_events.session_events, name="session-events"),
     path(f"{S}/events/<int:sequence>/", session_events.body, name="event-body"),
     path(f"{S}/events/<int:sequence>/raw", session_events.raw_body, name="event-raw"),
-    path(f"{S}/plan<page_twin:twin>", session_plan.session_plan, name="session-plan"),
+    path(f"{S}/plan<list_twin:twin>", session_plan.session_plan, name="session-plan"),
+    path(f"{S}/plan/tool/", tool_acts.tool_act, name="tool-act"),
+    path(f"{S}/epochs<list_twin:twin>", session_epochs.session_epochs, name="session-epochs"),
+    path(f"{S}/epochs/diff<page_twin:twin>", session_epochs.epoch_diff, name="epoch-diff"),
+    path(f"{S}/epochs/rotate/", rotate.rotate, name="rotate"),
+    path(f"{S}/state<list_twin:twin>", session_state.session_state, name="session-state"),
+    path(f"{S}/state/lift/", session_state.lift_constraint, name="lift-constraint"),
+    path(
+        f"{S}/compactions<list_twin:twin>",
+        session_compactions.session_compactions,
+        name="session-compactions",
+    ),
+    path(f"{S}/compactions/new/", history_acts.compact_now, name="compact-now"),
+    path(f"{S}/compactions/mark/", history_acts.mark, name="mark"),
+    path(f"{S}/compactions/<int:event>/undo/", history_acts.undo, name="undo-compaction"),
     path(f"{S}/items/<item:item_id>/", items.item, name="item"),
     path(f"{S}/f/item/<item:item_id>/", items.item_fragment, name="item-fragment"),
     path(f"{T}/requests<list_twin:twin>", requests.requests, name="requests"),
@@ -66,6 +89,17 @@ urlpatterns = [
         name="diff",
     ),
     path(f"{T}/diff/", diff.pick, name="diff-pick"),
+    path(f"{T}/personas<list_twin:twin>", personas.personas, name="personas"),
+    path(
+        f"{T}/personas/preview/<principal:principal>/",
+        personas.persona_preview,
+        name="persona-preview",
+    ),
+    path(
+        f"{T}/personas/of/<principal:principal><list_twin:twin>", personas.persona, name="persona"
+    ),
+    path(f"{T}/agents<list_twin:twin>", agents.agents, name="agents"),
+    path(f"{T}/policies<list_twin:twin>", agents.policies, name="policies"),
     path(f"{T}/imports<list_twin:twin>", imports.imports, name="imports"),
     path(f"{T}/imports/<slug:sha256><page_twin:twin>", imports.import_report, name="import"),
     path(f"{T}/jump/", jump.jump, name="jump"),

@@ -13,8 +13,9 @@ from api.shapes.containers import Member, Record, build, texts
 from api.shapes.scalars import Identifier
 from api.views import Done, JsonWrite
 from ctxengine.engine.lexeme import Node
+from ctxengine.service.plan_specs import AuthorityView, SetAuthority
 from ctxengine.service.set_authority import set_authority
-from ctxengine.service.specs import Actor, AuthorityView, SetAuthority
+from ctxengine.service.specs import Actor
 
 AUTHORITY = component_of("Authority", AuthorityView)
 SET_AUTHORITY = Record(

@@ -20,7 +20,8 @@ from api.v1.sessions import OPEN_SESSION, SessionView
 from api.views import Done, JsonWrite
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.configure_session import configure_session
-from ctxengine.service.specs import Actor, Configure, Configured
+from ctxengine.service.plan_specs import Configure, Configured
+from ctxengine.service.specs import Actor
 
 CONFIGURED = component_of("Configured", Configured)
 CONFIGURE = Record(

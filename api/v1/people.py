@@ -14,7 +14,8 @@ from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.service.erase import erase_person
-from ctxengine.service.specs import Actor, PersonErased
+from ctxengine.service.plan_specs import PersonErased
+from ctxengine.service.specs import Actor
 
 ERASED = component_of("PersonErased", PersonErased)
 

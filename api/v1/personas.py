@@ -20,7 +20,8 @@ from api.views import Done, JsonWrite, ReadView
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.service.edit_persona import edit_persona, list_personas, persona_revision
-from ctxengine.service.specs import Actor, EditPersona, PersonaView
+from ctxengine.service.plan_specs import EditPersona, PersonaView
+from ctxengine.service.specs import Actor
 
 PERSONA = component_of("Persona", PersonaView)
 EDIT_PERSONA = Record(

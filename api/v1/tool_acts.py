@@ -13,8 +13,9 @@ from api.shapes.containers import Member, Record
 from api.shapes.scalars import Text
 from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
+from ctxengine.service.plan_specs import ToolAct
 from ctxengine.service.revoke_tool import restore_tool, revoke_tool
-from ctxengine.service.specs import Actor, ToolAct
+from ctxengine.service.specs import Actor
 
 TOOL_ACT = component_of("ToolAct", ToolAct)
 _MAX_NOTE_CHARS = 2000

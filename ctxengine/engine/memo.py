@@ -65,10 +65,13 @@ class Tape:
             self._drop_from(first + same)
             for unit in units[same:]:
                 self._add(unit, render(unit))
-        if first > 2 * len(units) + _SLACK:
-            self._drop_until(first)
-            first = 0
         return range(first, first + len(units))
+
+    def trim(self, first: EventSeq) -> None:
+        """Let go of units far in front of `first`."""
+        place = bisect_left(self.units, first, key=_start)
+        if place > _SLACK:
+            self._drop_until(place)
 
     def stretch(self, places: range, *, row: int, part: Part, form: str) -> Stretch:
         """The units at these places as a stretch of a request."""
@@ -96,7 +99,7 @@ class Tape:
         self.sound.append(False)
         self._fragments.extend(rendered.fragments)
         self._digests.append(rendered.digest)
-        self._bounds.append(self._bounds[-1].after(unit, len(rendered.fragments)))
+        self._bounds.append(self._bounds[-1].after(unit, rendered.fragments))
 
     def _drop_from(self, place: int) -> None:
         if place >= len(self.units):
@@ -235,6 +238,12 @@ class BuildMemo:
     def tape(self, form: str) -> Tape:
         """The tape of a form."""
         return self._tapes.setdefault(form, Tape())
+
+    def trim(self, first: EventSeq) -> None:
+        """Let go of what stands far in front of the first unit of the request that is being built."""
+        for tape in self._tapes.values():
+            tape.trim(first)
+        self.singles = {at: kept for at, kept in self.singles.items() if at >= first}
 
     def unpaired(self, units: list[Unit]) -> list[Unit]:
         """Those of consecutive units that `paired` was not told of."""

@@ -66,6 +66,7 @@ def assemble(
         inline_maximum_bytes=plan.policy.inline_maximum_bytes,
     )
     memo.bind(context, renderer)
+    memo.trim((*run.history[:1], *run.active[:1])[0].sequence)
     parts = Behind()
     rows = _Rows(parts, run, renderer, context, memo)
     rows.block(9, _row_nine(run), recorded=run.summary)
@@ -127,7 +128,10 @@ class _Rows:
             return
         fragments = self.renderer.fragments(WireMessage("user", (WireText(text),)))
         digest = hashlib.sha256(b"".join([fragment.data for fragment in fragments])).hexdigest()
-        bounds = (Totals(), Totals(fragments=len(fragments)))
+        bounds = (
+            Totals(),
+            Totals(len(fragments), sum([len(fragment.data) for fragment in fragments])),
+        )
         self.parts.put(Stretch(row, "block", "whole", (), fragments, (digest,), bounds))
 
     def units(
@@ -168,7 +172,7 @@ class _Rows:
                 rendered = Rendered((), recorded.digest)
             else:
                 rendered = render_unit(unit, self.context, self.renderer, as_pointers=False)
-            bounds = (Totals(), Totals().after(unit, len(rendered.fragments)))
+            bounds = (Totals(), Totals().after(unit, rendered.fragments))
             self.parts.put(
                 Stretch(
                     10, "pinned", "whole", (unit,), rendered.fragments, (rendered.digest,), bounds
@@ -199,7 +203,7 @@ class _Rows:
             rendered = single.rendered
             self.parts.singles.append(single)
             self.parts.opaque_units.append(unit.sequence)
-        bounds = (Totals(), Totals().after(unit, len(rendered.fragments)))
+        bounds = (Totals(), Totals().after(unit, rendered.fragments))
         self.parts.put(
             Stretch(
                 _ROW_OF[part], part, form, (unit,), rendered.fragments, (rendered.digest,), bounds

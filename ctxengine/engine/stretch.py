@@ -21,6 +21,8 @@ class Totals(NamedTuple):
     """Running totals over units; all token figures are raw counts."""
 
     fragments: int = 0
+    bytes: int = 0
+    """Wire bytes of the fragments, separators not counted."""
     units: int = 0
     items: int = 0
     tokens: int = 0
@@ -28,10 +30,11 @@ class Totals(NamedTuple):
     result_tokens: int = 0
     user_tokens: int = 0
 
-    def after(self, unit: Unit, fragments: int) -> Totals:
+    def after(self, unit: Unit, fragments: Sequence[Fragment]) -> Totals:
         """The totals one unit later."""
         return Totals(
-            self.fragments + fragments,
+            self.fragments + len(fragments),
+            self.bytes + sum([len(fragment.data) for fragment in fragments]),
             self.units + 1,
             self.items + len(unit.items),
             self.tokens + unit.tokens,
@@ -44,6 +47,7 @@ class Totals(NamedTuple):
         """What came on top of `earlier`."""
         return Totals(
             self.fragments - earlier.fragments,
+            self.bytes - earlier.bytes,
             self.units - earlier.units,
             self.items - earlier.items,
             self.tokens - earlier.tokens,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Model
+from django.db.models import JSONField, Model
 
 from ctxengine.ledger.models import Rendering, RequestRow
 
@@ -87,7 +89,18 @@ def _target(model: type[Model]) -> str:
 
 
 def _values(row: Model) -> list[Any]:
-    return [
-        field.get_db_prep_save(getattr(row, field.attname), connection)
-        for field in row._meta.concrete_fields
+    read, prepared = _columns(type(row))
+    values = list(read(row))
+    for place, field in prepared:
+        values[place] = field.get_db_prep_save(values[place], connection)
+    return values
+
+
+@cache
+def _columns(model: type[Model]) -> tuple[Callable[[Model], tuple[Any, ...]], list[Any]]:
+    """How to read a row's values, and the places of those that must be prepared for the database."""
+    fields = model._meta.concrete_fields
+    prepared = [
+        (place, field) for place, field in enumerate(fields) if isinstance(field, JSONField)
     ]
+    return attrgetter(*[field.attname for field in fields]), prepared

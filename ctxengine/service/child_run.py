@@ -31,17 +31,17 @@ class ChildAnswer(NamedTuple):
 
 
 def check_parent(actor: Actor, *, occasion: str, parent_run: UUID | None) -> None:
-    """A child names the open run it works for, and only a child does.
+    """A child names the open run it works for.
 
     Raises:
         ServiceError: 422 `invalid_parent`; 404 when there is no such run; 409 `run_ended`.
     """
-    if (occasion == "child") != (parent_run is not None):
-        raise ServiceError(
-            "invalid_parent", 422, "Give `parent_run` with the occasion `child`, and only with it."
-        )
-    if parent_run is None:
+    if occasion != "child":
         return
+    if parent_run is None:
+        raise ServiceError(
+            "invalid_parent", 422, "A session with the occasion `child` names its `parent_run`."
+        )
     parent = run_of(actor, parent_run)
     if parent.state == "ended":
         raise ServiceError(

@@ -21,10 +21,11 @@ from ctxengine.service.access import session_of
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
 from ctxengine.service.open_session import pin_agent, snapshot_fields
+from ctxengine.service.plan_specs import Configure, Configured
 from ctxengine.service.plans import candidates, policy_of
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import same_request
-from ctxengine.service.specs import Actor, Configure, Configured, ServiceError
+from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import facts_about, log_of, renderer_of
 
 

@@ -15,8 +15,9 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import PersonaRevision
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
+from ctxengine.service.plan_specs import EditPersona, PersonaView
 from ctxengine.service.refusals import refusal_of
-from ctxengine.service.specs import Actor, EditPersona, PersonaView, ServiceError
+from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import counter_of
 
 _UNKNOWN_MODEL = ("compatible", "")

@@ -37,12 +37,13 @@ from ctxengine.ledger.models import (
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
 from ctxengine.service.end_run import finish_run
+from ctxengine.service.plan_specs import PersonErased
 from ctxengine.service.rebuild import rendered_under
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotate_epoch import turn_now
 from ctxengine.service.rotation import rotation, same_request
 from ctxengine.service.snapshots import fence
-from ctxengine.service.specs import Actor, PersonErased, ServiceError
+from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from, renderer_of, session_facts
 
 _BULK = 500

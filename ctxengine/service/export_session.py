@@ -13,12 +13,18 @@ from ctxengine.engine.exporters.registry import FORMATS, export, own_format
 from ctxengine.engine.exporters.source import SessionFacts, Usage
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.redaction.redact import redact
+from ctxengine.engine.wire.base import WireApi
+from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.ledger.models import Event, RequestRow, SessionRow
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.audit import record_audit
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
 
+_FORMAT_OF_API = {
+    WireApi.ANTHROPIC: "anthropic_messages",
+    WireApi.OPENAI_CHAT: "openai_chat",
+}
 _WRITES = ("cache_write_5m", "cache_write_1h")
 
 
@@ -48,7 +54,7 @@ def export_session(
         known = ", ".join(FORMATS)
         raise ServiceError("unknown_format", 422, f"Cannot export as {format!r}; known: {known}.")
     session = session_of(actor, session_id)
-    format = format or own_format(_formats_of(session))
+    format = format or _own_format(session)
     mask = None if raw else _masked
     made = export(log_of(session), _facts(session), format, mask=mask)
     if raw:
@@ -66,14 +72,17 @@ def _masked(text: str) -> str:
     return redact(text).text
 
 
-def _formats_of(session: SessionRow) -> set[ContentFormat]:
-    """The forms in which the session's messages were received."""
+def _own_format(session: SessionRow) -> str:
+    """The format of the session's own API; for an import, that of the forms its messages were received in."""
+    spoken = _FORMAT_OF_API.get(PROVIDER_API.get(session.provider, WireApi.OPENAI_RESPONSES))
+    if spoken is not None and not session.import_sha256:
+        return spoken
     types = [rule.type.value for rule in EVENT_RULES if rule.content]
     rows = Event.objects.filter(
         tenant_id=session.tenant_id, session_id=session.id, type__in=types
     ).order_by()
     found = rows.values_list("payload__format", flat=True).distinct()
-    return {ContentFormat(name) for name in found if name}
+    return own_format(ContentFormat(name) for name in found if name)
 
 
 def _facts(session: SessionRow) -> SessionFacts:

@@ -22,9 +22,11 @@ from ctxengine.engine.importers.transcript import Repair, Transcript
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.bulk import write_log
-from ctxengine.ledger.models import ImportRow, RequestRow, RunRow
+from ctxengine.ledger.inserts import copy
+from ctxengine.ledger.models import ImportRow, Rendering, RequestRow, RunRow
 from ctxengine.service.clock import utc_now
 from ctxengine.service.reconstruct import Reconstructed, Reconstruction
+from ctxengine.service.renderings import rendering_rows
 from ctxengine.service.specs import Actor
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -109,20 +111,28 @@ def import_path(
 ) -> ImportOutcome:
     """Import a file; one that cannot be read, is too large or begins like no text is refused without reading on."""
     try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            reason = (
-                f"The file holds {size:,} bytes; at most {MAX_FILE_BYTES:,} are read. Split it."
-            )
-            return _refused(path, reason)
-        with path.open("rb") as file:
-            data = file.read(_SNIFFED_BYTES)
-            if b"\0" in data and not data.startswith(_GZIP):
-                return _refused(path, "The file is binary: it holds zero bytes.")
-            data += file.read(MAX_FILE_BYTES)
+        problem = _problem_of(path)
+        if problem:
+            return _refused(path, problem)
+        content = [path.read_bytes()]
     except OSError as error:
         return _refused(path, f"The file cannot be read: {error.strerror or error}.")
-    return import_file(actor=actor, name=path.name, data=data, dry_run=dry_run, progress=progress)
+    # Nobody but the callee holds the bytes, so that it can let go of them.
+    return import_file(
+        actor=actor, name=path.name, data=content.pop(), dry_run=dry_run, progress=progress
+    )
+
+
+def _problem_of(path: Path) -> str:
+    """What can be said against a file from its size and its beginning; empty when nothing can."""
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        return f"The file holds {size:,} bytes; at most {MAX_FILE_BYTES:,} are read. Split it."
+    with path.open("rb") as file:
+        head = file.read(_SNIFFED_BYTES)
+    if b"\0" in head and not head.startswith(_GZIP):
+        return "The file is binary: it holds zero bytes."
+    return ""
 
 
 def _refused(path: Path, reason: str) -> ImportOutcome:
@@ -231,7 +241,7 @@ def _reconstruct(
             now=now,
             parent=parent.session if parent else None,
         )
-        before = done
+        before, done = done, done + len(foreign.entries)
 
         def report(count: int, before: int = before) -> None:
             if progress is not None:
@@ -244,7 +254,6 @@ def _reconstruct(
         if foreign.key in parents:
             runs = zip(made.run_places, (run.id for run in made.runs), strict=True)
             placed[foreign.key] = _Placed(made.session.id, tuple(runs))
-        done += len(foreign.entries)
         yield made
 
 
@@ -268,8 +277,9 @@ def _write_session(actor: Actor, made: Reconstructed) -> None:
     made.session.save(force_insert=True)
     write_log(actor.tenant_id, made.session.id, made.log.stored())
     made.plan.save(force_insert=True)
-    RunRow.objects.bulk_create(made.runs, 500)
-    RequestRow.objects.bulk_create(made.requests, 200)
+    copy(RunRow, made.runs)
+    copy(RequestRow, made.requests)
+    copy(Rendering, rendering_rows(made.session, made.digests))
 
 
 def _write_import(actor: Actor, outcome: ImportOutcome) -> None:

@@ -23,7 +23,7 @@ from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
 from ctxengine.engine.plan.schema import SchemaError, provider_schema
 from ctxengine.engine.ports import OpenCall, TokenCounter
-from ctxengine.engine.request import CheckpointInput
+from ctxengine.engine.request import CheckpointInput, ModelRequest
 from ctxengine.engine.step import (
     Memory,
     SessionFacts,
@@ -40,6 +40,8 @@ from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
 from ctxengine.service.crypto import encrypt, new_nonce_key, new_salt
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.plans import plan_draft, plan_row
+from ctxengine.service.rebuild import rendered_under
+from ctxengine.service.renderings import Key
 from ctxengine.service.request_rows import request_row, step_drafts
 from ctxengine.service.wiring import counter_of, facts_about, new_id, renderer_of
 
@@ -71,6 +73,8 @@ class Reconstructed:
     requests: list[RequestRow] = field(default_factory=list)
     run_places: list[int] = field(default_factory=list)
     """Index of the entry that opened each run."""
+    digests: dict[Key, str] = field(default_factory=dict)
+    """Segment digests of the units that the requests hold."""
     kept_items: int = 0
     """Ledger items that came from the file."""
 
@@ -128,8 +132,11 @@ class Reconstruction:
         self._last_at: str | None = None
 
     def run(self, progress: Callable[[int], None] | None = None) -> Reconstructed:
-        """Append every entry, opening runs and rebuilding requests on the way."""
-        for place, entry in enumerate(self.foreign.entries):
+        """Append every entry, opening runs and rebuilding requests on the way; entries are let go of as they are taken."""
+        waiting = self.foreign.entries[::-1]
+        self.foreign.entries.clear()
+        for place in range(len(waiting)):
+            entry = waiting.pop()
             if entry.type is EntryType.USER or not self.out.runs:
                 self._open_run(place, entry)
             if entry.type is EntryType.ASSISTANT:
@@ -255,9 +262,10 @@ class Reconstruction:
             now=_iso(self._last_at or entry.at),
         )
         floors = floors_of(self.log.newest_yields(), fixed_frame(plan, 1_000_000).total)
+        counter = self.memo.counter(self.counter)
         try:
             prepared = prepare(
-                self.log, self.facts, wanted, memory=Memory(), floors=floors, counter=self.counter
+                self.log, self.facts, wanted, memory=Memory(), floors=floors, counter=counter
             )
         except BudgetExceeded:
             # The file's own request was answered, so our conservative count is what does not fit.
@@ -298,12 +306,24 @@ class Reconstruction:
             build_ms=0,
             reconstructed=True,
         )
-        row.body_bytes = sum(len(fragment.data) for fragment in built.fragments)
+        row.body_bytes = sum(stretch.totals.bytes for stretch in built.stretches)
         row.status, row.usage = "answered", _usage(entry)
         session.requests += 1
         session.peak_tokens = max(session.peak_tokens, row.total_tokens)
         session.pressure_count += prepared.allocation.under_pressure
         self.out.requests.append(row)
+        self._keep_digests(built)
+
+    def _keep_digests(self, built: ModelRequest) -> None:
+        """Take in the digests of units that this request is the first to hold in their form."""
+        under, known = rendered_under(built.plan), self.out.digests
+        for stretch in built.stretches:
+            for unit, digest in zip(stretch.units[::-1], stretch.digests[::-1], strict=False):
+                key = (under, unit.sequence, stretch.form)
+                if key in known:
+                    # A stretch only grows at its end: what stands before a known unit is known.
+                    break
+                known[key] = digest
 
     def _sealed(self) -> Reconstructed:
         head, session = self.log.head(), self.out.session

@@ -14,7 +14,8 @@ from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.audit import record_audit
 from ctxengine.service.calls import revoked_tools
 from ctxengine.service.clock import utc_now
-from ctxengine.service.specs import Actor, ServiceError, ToolAct
+from ctxengine.service.plan_specs import ToolAct
+from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
 
 

@@ -24,10 +24,11 @@ from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.audit import record_audit
 from ctxengine.service.checkpoints import drop_checkpoint
 from ctxengine.service.clock import utc_now
+from ctxengine.service.plan_specs import AuthorityView, SetAuthority
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotate_epoch import turn_now
 from ctxengine.service.rotation import rotation, same_request
-from ctxengine.service.specs import Actor, AuthorityView, ServiceError, SetAuthority
+from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
 
 

@@ -29,7 +29,9 @@ def reason_of(request: HttpRequest) -> str:
     reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
     if not reason:
         raise ServiceError(
-            "reason_required", 422, "Say why: the reason is kept with the event and in the audit log."
+            "reason_required",
+            422,
+            "Say why: the reason is kept with the event and in the audit log.",
         )
     if len(reason) > MOST_REASON_CHARS:
         raise ServiceError(
@@ -65,7 +67,9 @@ def answer(
         if refused.status not in _SHOWN_AGAIN:
             raise
         again = replace(
-            page(), problem=refused.detail, reason=request.POST.get("reason", "")[:MOST_REASON_CHARS]
+            page(),
+            problem=refused.detail,
+            reason=request.POST.get("reason", "")[:MOST_REASON_CHARS],
         )
         return show(request, template, again, status=refused.status)
 

@@ -114,9 +114,7 @@ def _forecast(
 ) -> tuple[Rotation | None, str]:
     removing = why is EpochReason.TOOL_REMOVED_FOR_SECURITY
     try:
-        turned = rotation_by_hand(
-            actor=viewer.actor, session_id=head.id, reason=why, tools=tools
-        )
+        turned = rotation_by_hand(actor=viewer.actor, session_id=head.id, reason=why, tools=tools)
     except ServiceError as refused:
         return None, refused.detail
     return turned, "Choose the tools that leave the prompt." if removing and not tools else ""

@@ -40,5 +40,6 @@ def session(request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin) 
         bill=read.bill(tenant, head.id),
         children=read.child_sessions(tenant, head.id),
         recent=event_page(tenant, head.id, size=6),
+        may_act=viewer.is_operator and head.state == "open",
     )
     return show(request, "session.html", page, twin)

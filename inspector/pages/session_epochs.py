@@ -86,9 +86,7 @@ def epoch_views(viewer: Viewer, head: SessionHead) -> tuple[EpochView, ...]:
     """Epochs with the acts that began them. Three queries."""
     lines = epochs(viewer.tenant_id, head.id)
     acts = epoch_acts(viewer.tenant_id, head.id, lines)
-    return tuple(
-        EpochView(line, acts.get(line.epoch), meanings(line.reasons)) for line in lines
-    )
+    return tuple(EpochView(line, acts.get(line.epoch), meanings(line.reasons)) for line in lines)
 
 
 def meanings(reasons: Sequence[str]) -> tuple[str, ...]:

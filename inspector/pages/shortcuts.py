@@ -18,6 +18,8 @@ GROUPS = (
             ("g o", "overview"),
             ("g s", "sessions"),
             ("g r", "requests"),
+            ("g p", "personas"),
+            ("g a", "agents and policies"),
             ("g i", "imports"),
             ("t", "colour scheme: system, light, dark"),
             ("c", "copy the address of this view"),

@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from ctxengine.ledger.models import Role, Tenant
+from ctxengine.service.working_state import working_state_view
 from tests.factories import (
     PASSWORD,
     LiveSession,
@@ -20,6 +21,7 @@ from tests.factories import (
     pressed_session,
     worked_session,
 )
+from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
@@ -34,6 +36,7 @@ class Desk:
     tenant: Tenant
     session: LiveSession
     pressed: LiveSession
+    kept: LiveSession
     browser: Browser
     state: Any = None
     complaints: list[str] = field(default_factory=list)
@@ -69,6 +72,7 @@ class Desk:
         """One path for each kind of page."""
         request, late = self.session.requests[1], self.pressed.requests[-1]
         session = f"sessions/{self.session.id}/"
+        kept = f"sessions/{self.kept.id}/"
         return {
             "overview": "",
             "sessions": "sessions/",
@@ -79,6 +83,20 @@ class Desk:
             "events": f"{session}events/?at=3",
             "plan": f"{session}plan/",
             "body": f"{session}events/3/",
+            "state": f"{kept}state/",
+            "lift": f"{kept}state/lift/?id={constraint_of(self.kept)}",
+            "kept plan": f"{kept}plan/",
+            "revoke": f"{kept}plan/tool/?tool=shell.run",
+            "epochs": f"{kept}epochs/",
+            "epoch diff": f"{kept}epochs/diff/",
+            "rotate": f"{kept}epochs/rotate/?why=tool_removed_for_security&tool=web.fetch",
+            "compactions": f"{kept}compactions/",
+            "compact": f"{kept}compactions/new/",
+            "undo": f"{kept}compactions/{compaction_of(self.kept)}/undo/",
+            "mark": f"{kept}compactions/mark/?target=3",
+            "personas": "personas/",
+            "persona": f"personas/of/{PRINCIPAL}/",
+            "agents": "agents/?name=coder&version=12",
             "item": f"{session}items/3.0/",
             "rows": f"requests/{late}/",
             "items": f"requests/{late}/items/",
@@ -93,7 +111,8 @@ class Desk:
 def desk(live_server: Any, browser: Browser) -> Iterator[Desk]:
     tenant = make_tenant("acme")
     make_person(tenant, Role.OPERATOR, "mara")
-    desk = Desk(live_server.url, tenant, worked_session(tenant), pressed_session(tenant), browser)
+    worked, pressed = worked_session(tenant), pressed_session(tenant)
+    desk = Desk(live_server.url, tenant, worked, pressed, kept_session(tenant), browser)
     context = browser.new_context()
     page = context.new_page()
     desk.watch(page)
@@ -221,6 +240,41 @@ def test_everything_can_be_read_and_done_without_javascript(desk: Desk) -> None:
     page.get_by_label("Search", exact=True).fill("no such thing")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_text("No session matches.")).to_be_visible()
+
+
+def constraint_of(session: LiveSession) -> str:
+    state = working_state_view(actor=session.actor, session_id=session.id).state
+    return state.constraints[0].id
+
+
+def test_an_epoch_is_rotated_from_its_preview(desk: Desk) -> None:
+    for script in (True, False):
+        page = desk.open(f"sessions/{desk.session.id}/epochs/", java_script_enabled=script)
+        page.get_by_role("link", name="Rotate…").click()
+        expect(page.get_by_text("Sessions touched")).to_be_visible()
+        page.get_by_label("Reason, required").fill("To see it happen.")
+        page.get_by_role("button", name="Rotate to epoch").click()
+        expect(page.get_by_role("status").first).to_contain_text("began; the next step uses it")
+        expect(page.locator("tr.lit")).to_contain_text("To see it happen.")
+
+
+def test_a_persona_is_counted_as_one_types_and_saved(desk: Desk) -> None:
+    page = desk.open(f"personas/of/{PRINCIPAL}/")
+    expect(page.locator("#preview")).to_contain_text("1 / 30")
+    page.get_by_label("Entry 2").fill("Says why first.")
+    expect(page.locator("#preview")).to_contain_text("2 / 30")
+    expect(page.locator("#preview")).to_contain_text("epoch 2 → 3")
+    page.get_by_label("Reason, required").fill("A second habit.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status").first).to_contain_text("Revision 2 is saved")
+
+
+def test_a_constraint_is_lifted_without_javascript(desk: Desk) -> None:
+    page = desk.open(f"sessions/{desk.kept.id}/state/", java_script_enabled=False)
+    page.get_by_role("link", name="Lift…").click()
+    page.get_by_label("Reason, required").fill("The user said so.")
+    page.get_by_role("button", name="Lift c").click()
+    expect(page.get_by_role("status").first).to_contain_text("is lifted")
 
 
 VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]

@@ -173,16 +173,17 @@ def test_a_failure_half_way_leaves_nothing_behind(
         {"traj": [{"role": "user", "content": f"task {n}"}], "task_id": n} for n in range(3)
     ]
     (tmp_path / "episodes.json").write_text(json.dumps(episodes))
-    written = 0
+    write_log, written = import_transcript.write_log, 0
 
-    def bulk_create(*args: Any, **options: Any) -> None:
+    def write(*args: Any, **options: Any) -> None:
         nonlocal written
         written += 1
         if written == 3:
             raise OSError("No space left on device")
+        write_log(*args, **options)
 
     before = counts()
-    monkeypatch.setattr(RequestRow.objects, "bulk_create", bulk_create)
+    monkeypatch.setattr(import_transcript, "write_log", write)
     with pytest.raises(OSError, match="No space"):
         run_import(tmp_path, tenant)
     assert counts() == before

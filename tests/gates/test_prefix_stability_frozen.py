@@ -15,15 +15,14 @@ import pytest
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.edit_persona import edit_persona
+from ctxengine.service.plan_specs import EditPersona, SetAuthority
 from ctxengine.service.prove import replay_request
 from ctxengine.service.revoke_tool import revoke_tool
 from ctxengine.service.set_authority import set_authority
 from ctxengine.service.specs import (
-    EditPersona,
     MemoryLine,
     PolicySpec,
     PrincipalSpec,
-    SetAuthority,
     SkillSpec,
     SnapshotSpec,
     ToolSpec,

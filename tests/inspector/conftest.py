@@ -11,6 +11,7 @@ from django.test import Client
 
 from ctxengine.ledger.models import Role, Tenant
 from tests.factories import LiveSession, make_person, make_tenant, pressed_session, worked_session
+from tests.inspector.sessions import kept_session
 
 
 @dataclass
@@ -65,3 +66,9 @@ def cast(db: None) -> Cast:
 def pressed(cast: Cast) -> LiveSession:
     """A session of the same tenant whose history had to yield."""
     return pressed_session(cast.tenant, title="Nightly sync")
+
+
+@pytest.fixture
+def kept(cast: Cast) -> LiveSession:
+    """A session of the same tenant with state, a compaction, two epochs and a revoked tool."""
+    return kept_session(cast.tenant)

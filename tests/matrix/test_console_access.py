@@ -10,16 +10,28 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, reverse
 
-from ctxengine.ledger.models import ImportRow, Role, Tenant
+from ctxengine.ledger.models import Event, ImportRow, Role, Tenant
+from ctxengine.service.working_state import working_state_view
 from inspector import urls
 from tests.factories import LiveSession, make_person, make_tenant
+from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session
 
 pytestmark = pytest.mark.django_db
 
-POSTS = {"prove", "logout"}
+POSTS = {"prove", "logout", "persona-preview"}
 OPEN_TO_ALL = {"login"}
 WITHOUT_TENANT = {"home", "login", "logout"}
-OPERATORS_POST = {"imports"}
+ACTS = {
+    "rotate": {"epoch": "2", "why": "operator"},
+    "tool-act": {"tool": "shell.run", "act": "revoke"},
+    "lift-constraint": {},
+    "compact-now": {},
+    "mark": {"target": "3", "form": "folded"},
+    "undo-compaction": {},
+    "persona": {"revision": "1", "entry": "Prefers large commits."},
+}
+"""What operators do on pages that everybody may look at."""
+ASKS = {"tool-act": "?tool=shell.run", "mark": "?target=3", "json-part": "?part=messages.0"}
 SHA = "ab" * 32
 
 
@@ -28,8 +40,8 @@ class World:
 
     def __init__(self) -> None:
         self.tenant = make_tenant()
-        self.session = LiveSession(self.tenant).ask("Anyone there?").answer("Yes.")
-        self.session.ask("Still?").answer("Yes.")
+        self.session = kept_session(self.tenant)
+        self.constraint = "?id=" + constraint_of(self.session)
         make_import(self.tenant)
 
     def address(self, pattern: URLPattern) -> str:
@@ -41,13 +53,21 @@ class World:
             "before_id": self.session.requests[0],
             "after_id": self.session.requests[1],
             "sequence": 3,
+            "event": compaction_of(self.session),
+            "principal": PRINCIPAL,
             "item_id": "3.0",
             "sha256": SHA,
             "twin": "html",
         }
         values = {name: filled[name] for name in pattern.pattern.converters}
         address = reverse(f"inspector:{pattern.name}", kwargs=values)
-        return address + ("?part=messages.0" if pattern.name == "json-part" else "")
+        asks = {**ASKS, "lift-constraint": self.constraint}
+        return address + asks.get(str(pattern.name), "")
+
+
+def constraint_of(session: LiveSession) -> str:
+    state = working_state_view(actor=session.actor, session_id=session.id).state
+    return state.constraints[0].id
 
 
 def make_import(tenant: Tenant) -> None:
@@ -103,6 +123,9 @@ def test_foreign_ids_are_404_under_ones_own_tenant() -> None:
     for pattern in tenant_pages():
         if set(pattern.pattern.converters) <= {"slug", "twin"}:
             continue
+        if "principal" in pattern.pattern.converters:
+            # A principal's name is no id: under another tenant it is another, unknown person.
+            continue
         address = world.address(pattern).replace(f"/t/{world.tenant.slug}/", f"/t/{own.slug}/")
         assert ask(member, pattern, address) == 404, pattern.name
 
@@ -115,6 +138,36 @@ def test_every_member_reads_every_page(role: Role) -> None:
     for pattern in tenant_pages():
         status = ask(member, pattern, world.address(pattern))
         assert status == expected.get(str(pattern.name), 200), (pattern.name, status)
+
+
+@pytest.mark.parametrize(("role", "refused"), [(Role.VIEWER, True), (Role.OPERATOR, False)])
+def test_only_operators_act_on_a_session_and_its_people(role: Role, refused: bool) -> None:
+    world = World()
+    member = client(make_person(world.tenant, role))
+    events = Event.objects.count()
+    for pattern in tenant_pages():
+        if pattern.name not in ACTS:
+            continue
+        address = world.address(pattern)
+        form = dict(ACTS[str(pattern.name)], reason="To see who may.")
+        form |= {"id": constraint_of(world.session)} if pattern.name == "lift-constraint" else {}
+        status = member.post(address, form).status_code
+        assert (status == 403) is refused, (pattern.name, status)
+        assert status in {303, 403, 409}, (pattern.name, status)
+    assert (Event.objects.count() == events) is refused
+
+
+def test_another_tenant_s_operator_cannot_act() -> None:
+    world, own = World(), make_tenant()
+    other = client(make_person(own, Role.ADMIN))
+    for pattern in tenant_pages():
+        if pattern.name not in ACTS or "principal" in pattern.pattern.converters:
+            continue
+        address = world.address(pattern)
+        moved = address.replace(f"/t/{world.tenant.slug}/", f"/t/{own.slug}/")
+        for one in (address, moved):
+            status = other.post(one, {"reason": "Mine."}).status_code
+            assert status == 404, (pattern.name, status)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +200,9 @@ def test_posts_need_the_forms_token() -> None:
     address = f"/t/{world.tenant.slug}/requests/{world.session.requests[0]}/prove/"
     assert strict.post(address).status_code == 403
     assert strict.post(f"/t/{world.tenant.slug}/imports/").status_code == 403
+    for pattern in tenant_pages():
+        if pattern.name in ACTS:
+            assert strict.post(world.address(pattern)).status_code == 403, pattern.name
 
 
 def test_ids_that_never_were_are_404() -> None:

@@ -8,9 +8,13 @@ from html.parser import HTMLParser
 
 import pytest
 from django.test import Client
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from ctxengine.ledger.models import Event, ItemRow, SessionRow, Tenant
+from ctxengine.service.working_state import working_state_view
 from tests.factories import LiveSession, make_person, make_tenant, tool
+from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session, note
 
 pytestmark = pytest.mark.django_db
 
@@ -101,6 +105,57 @@ def test_hostile_content_is_inert_on_every_page() -> None:
         response = client.get(f"/t/{tenant.slug}/{path}")
         assert response.status_code in {200, 400}, path
         assert audit(response.content.decode()) == [], path
+
+
+def test_hostile_content_is_inert_on_the_pages_of_acts() -> None:
+    """Texts of users, models, tools and operators on plans, state, compactions, personas and previews."""
+    tenant = make_tenant(name=MARKUP)
+    session = kept_session(
+        tenant,
+        say=HOSTILE,
+        title=HOSTILE,
+        agent="agent" + MARKUP[:60],
+        instructions=HOSTILE,
+        tools=(tool("shell.run", HOSTILE), tool("web.fetch"), tool("x" + MARKUP[:40])),
+    )
+    note(
+        session.ask("Note it."),
+        objective=HOSTILE,
+        add_constraints=[HOSTILE],
+        upsert_tasks=[{"title": HOSTILE}],
+        next_action=HOSTILE,
+    )
+    client = Client()
+    client.force_login(make_person(tenant))
+    here = f"/t/{tenant.slug}/sessions/{session.id}"
+    act = {"epoch": "2", "why": "operator", "reason": HOSTILE}
+    assert client.post(f"{here}/epochs/rotate/", act).status_code == 303
+    mark = {"target": "3", "form": "pinned", "reason": HOSTILE}
+    assert client.post(f"{here}/compactions/mark/", mark).status_code == 303
+    form = {"revision": "1", "entry": [HOSTILE, MARKUP], "reason": HOSTILE}
+    persona = reverse("inspector:persona", args=[tenant.slug, PRINCIPAL, "html"])
+    assert client.post(persona, form).status_code == 303
+    constraints = working_state_view(actor=session.actor, session_id=session.id).state.constraints
+    removed = urlencode({"why": "tool_removed_for_security", "tool": "x" + MARKUP[:40]})
+    paths = [f"{here}/{tab}/" for tab in ("plan", "state", "epochs", "compactions")]
+    paths += [
+        f"{here}/epochs/diff/",
+        f"{here}/epochs/rotate/?{removed}",
+        f"{here}/plan/tool/?{urlencode({'tool': 'x' + MARKUP[:40]})}",
+        f"{here}/state/lift/?id={constraints[-1].id}",
+        f"{here}/compactions/new/",
+        f"{here}/compactions/{compaction_of(session)}/undo/",
+        f"{here}/compactions/mark/?target=3",
+        f"{persona}?before=1&after=2",
+        f"/t/{tenant.slug}/personas/",
+        f"/t/{tenant.slug}/agents/?{urlencode({'name': 'agent' + MARKUP[:60], 'version': '12'})}",
+    ]
+    for path in paths:
+        response = client.get(path)
+        assert response.status_code == 200, path
+        assert audit(response.content.decode()) == [], path
+    for path, data in ((persona, form | {"preview": "1"}), (persona, form)):
+        assert audit(client.post(path, data).content.decode()) == [], path
 
 
 def test_content_is_lossless_in_raw() -> None:

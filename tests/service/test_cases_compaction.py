@@ -14,13 +14,8 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.service.compactions import compactions_of
 from ctxengine.service.configure_session import configure_session
 from ctxengine.service.end_run import end_run
-from ctxengine.service.specs import (
-    Configure,
-    EndRun,
-    ModelRef,
-    PolicySpec,
-    ServiceError,
-)
+from ctxengine.service.plan_specs import Configure
+from ctxengine.service.specs import EndRun, ModelRef, PolicySpec, ServiceError
 from tests.cast import Call, Runtime
 from tests.service.conftest import Case
 from tests.shrinking import PROSE, Shrinker, body, outside_envelopes, row_nine, texts_of

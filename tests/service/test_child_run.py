@@ -111,11 +111,13 @@ def test_an_answer_is_taken_from_a_finished_run_of_ones_own_child_alone(parent: 
     assert missing.value.code == "not_found"
 
 
-@pytest.mark.parametrize("extra", [{"occasion": "child"}, {"parent_run": uuid4()}])
-def test_child_and_parent_are_named_together(extra: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("parent_run", "code"), [(None, "invalid_parent"), (uuid4(), "not_found")]
+)
+def test_a_child_names_a_run_that_exists(parent_run: Any, code: str) -> None:
     with pytest.raises(ServiceError) as refused:
-        Runtime(extra=extra)
-    assert refused.value.code == "invalid_parent"
+        Runtime(extra={"occasion": "child", "parent_run": parent_run})
+    assert refused.value.code == code
 
 
 def test_nobody_works_for_a_run_that_has_ended(parent: Runtime) -> None:

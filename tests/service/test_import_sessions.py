@@ -71,11 +71,16 @@ def imported(data: bytes, name: str = "session.jsonl") -> list[SessionRow]:
     return [SessionRow.objects.get(id=session) for session in outcome.session_ids]
 
 
+def parent_run(child: SessionRow) -> RunRow:
+    assert child.parent_run_id is not None
+    return RunRow.objects.get(id=child.parent_run_id)
+
+
 def test_a_sidechain_is_a_child_of_the_run_that_started_it() -> None:
     main, child = imported(SIDECHAIN)
     assert (main.occasion, main.parent_run_id) == ("interactive", None)
     assert child.occasion == "child"
-    parent = RunRow.objects.get(id=child.parent_run_id)
+    parent = parent_run(child)
     assert (parent.session_id, parent.number) == (main.id, 2)
     opening = Event.objects.get(session_id=child.id, sequence=1)
     assert opening.payload["parent_session"] == str(main.id)
@@ -84,7 +89,7 @@ def test_a_sidechain_is_a_child_of_the_run_that_started_it() -> None:
 def test_the_newest_leaf_is_the_conversation_and_the_older_branch_its_child() -> None:
     main, fork = imported(FORK)
     assert fork.occasion == "child"
-    assert RunRow.objects.get(id=fork.parent_run_id).session_id == main.id
+    assert parent_run(fork).session_id == main.id
     assert main.turns == 2
 
 

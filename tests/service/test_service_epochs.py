@@ -20,18 +20,16 @@ from ctxengine.ledger.models import (
 )
 from ctxengine.service.configure_session import configure_session
 from ctxengine.service.edit_persona import edit_persona
+from ctxengine.service.plan_specs import Configure, EditPersona, SetAuthority
 from ctxengine.service.prove import replay_request
 from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.set_authority import set_authority
 from ctxengine.service.specs import (
     AgentRef,
-    Configure,
-    EditPersona,
     ModelRef,
     PolicySpec,
     PrincipalSpec,
     ServiceError,
-    SetAuthority,
     SnapshotSpec,
 )
 from ctxengine.service.verify import verify_session

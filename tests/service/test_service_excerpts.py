@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import Body, ItemRow
 from ctxengine.service.configure_session import configure_session
+from ctxengine.service.plan_specs import Configure
 from ctxengine.service.prove import replay_request
-from ctxengine.service.specs import Configure, PolicySpec
+from ctxengine.service.specs import PolicySpec
 from tests.cast import PROVIDERS, Call, Runtime
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +27,11 @@ def looked(runtime: Runtime, text: str = LARGE) -> str:
     runtime.ask("Read it.")
     runtime.look("c1", text)
     return runtime.assemble().body.decode()
+
+
+def item_facts(runtime: Runtime) -> list[dict[str, Any]]:
+    rows = ItemRow.objects.filter(session_id=runtime.session).order_by("sequence", "ordinal")
+    return list(rows.values())
 
 
 def item(runtime: Runtime) -> ItemRow:
@@ -97,7 +104,7 @@ def test_a_lower_limit_later_excerpts_carried_results_and_touches_nothing_stored
     stored = [
         bytes(body.data) for body in Body.objects.filter(session_id=runtime.session).order_by("id")
     ]
-    facts = list(ItemRow.objects.filter(session_id=runtime.session).values())
+    facts = item_facts(runtime)
     configure_session(actor=runtime.actor, session_id=runtime.session, spec=Configure(policy=SMALL))
     runtime.ask("Again.")
     body = runtime.assemble().body.decode()
@@ -108,7 +115,7 @@ def test_a_lower_limit_later_excerpts_carried_results_and_touches_nothing_stored
     )
     now = Body.objects.filter(session_id=runtime.session).order_by("id")
     assert set(stored) <= {bytes(body.data) for body in now}
-    assert list(ItemRow.objects.filter(session_id=runtime.session).values())[: len(facts)] == facts
+    assert item_facts(runtime)[: len(facts)] == facts
 
 
 def test_pressure_says_how_many_results_are_excerpted_under_another_limit() -> None:

@@ -9,7 +9,8 @@ import pytest
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import AuditEntry, PersonaRevision
 from ctxengine.service.edit_persona import edit_persona, list_personas, persona_revision
-from ctxengine.service.specs import Actor, EditPersona, PersonaView, PrincipalSpec, ServiceError
+from ctxengine.service.plan_specs import EditPersona, PersonaView
+from ctxengine.service.specs import Actor, PrincipalSpec, ServiceError
 from tests.cast import Runtime, new_actor
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,9 @@ import pytest
 from ctxengine.engine.events import EventType
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.service.configure_session import configure_session
+from ctxengine.service.plan_specs import Configure
 from ctxengine.service.prove import replay_request
-from ctxengine.service.specs import Configure, ModelRef, PolicySpec, ServiceError, SkillSpec
+from ctxengine.service.specs import ModelRef, PolicySpec, ServiceError, SkillSpec
 from tests.cast import PROVIDERS, Call, Runtime
 
 pytestmark = pytest.mark.django_db

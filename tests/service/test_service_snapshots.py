@@ -10,11 +10,11 @@ from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import Body, ClosedTurn, ItemRow, SessionRow, SnapshotTrace
 from ctxengine.service.configure_session import configure_session
 from ctxengine.service.erase import erase_person
+from ctxengine.service.plan_specs import Configure
 from ctxengine.service.prove import replay_request
 from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.specs import (
     Actor,
-    Configure,
     MemoryLine,
     PrincipalSpec,
     ServiceError,

@@ -9,10 +9,11 @@ import pytest
 
 from ctxengine.engine.events import EventType
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.service.plan_specs import SetAuthority
 from ctxengine.service.prove import replay_request
 from ctxengine.service.revoke_tool import restore_tool, revoke_tool
 from ctxengine.service.set_authority import set_authority
-from ctxengine.service.specs import PolicySpec, PrincipalSpec, ServiceError, SetAuthority, ToolSpec
+from ctxengine.service.specs import PolicySpec, PrincipalSpec, ServiceError, ToolSpec
 from tests.cast import PROVIDERS, Call, Runtime, tool
 
 pytestmark = pytest.mark.django_db

@@ -34,6 +34,7 @@ _SAID_CHARS = 200
 _CALL_CHARS = 160
 _ARGUMENT_CHARS = 4_000
 _ENTRY_OVERHEAD_TOKENS = 1
+_LEAST_CHARS = 40
 
 
 class Entry(BaseModel):
@@ -152,12 +153,24 @@ def _block(
         kept.append(entry)
         room -= cost
     if not kept:
+        kept = _cut_to_fit(name, entries[-1], counter, room)
+    if not kept:
         return ""
     kept.reverse()
     more = len(entries) - len(kept)
     left_out = f" ({more} older or longer ones left out)" if more else ""
     joint = " | " if name in _INLINE else "\n"
     return f"{heading}{left_out}\n" + joint.join(_line(name, entry) for entry in kept)
+
+
+def _cut_to_fit(name: str, entry: Entry, counter: TokenCounter, room: int) -> list[Entry]:
+    """The newest entry, as much of it as there is room for; nothing where that would say nothing."""
+    cut = entry
+    while len(cut.text) > _LEAST_CHARS:
+        cut = Entry(item_id=entry.item_id, text=one_line(cut.text, len(cut.text) // 2))
+        if _cost(_line(name, cut), counter) <= room:
+            return [cut]
+    return []
 
 
 def _line(name: str, entry: Entry) -> str:

@@ -23,6 +23,7 @@ from ctxengine.engine.compaction.parrot import Brought, Untrusted
 from ctxengine.engine.compaction.soundness import Refusal, SummaryAnswer, too_large, unsound
 from ctxengine.engine.compaction.source import SummarySource, source_of
 from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import Unit, unit_of
 from ctxengine.engine.ports import Summariser, TokenCounter, UnitSource
 from ctxengine.engine.redaction.redact import redact
 
@@ -75,7 +76,7 @@ def read_source(
     """The range as a summariser may see it. What an operator excluded is not in it."""
     units = log.units(wanted.first, wanted.below)
     if excluded:
-        units = [unit for unit in units if not any(str(i.id) in excluded for i in unit.items)]
+        units = [left for unit in units if (left := _without(unit, excluded)) is not None]
     return source_of(
         units,
         first=wanted.first,
@@ -84,6 +85,12 @@ def read_source(
         untrusted=surroundings.untrusted(wanted.below),
         brought=surroundings.brought,
     )
+
+
+def _without(unit: Unit, excluded: frozenset[str]) -> Unit | None:
+    """The unit without items that were left out; None when nothing of it stays."""
+    kept = [item for item in unit.items if str(item.id) not in excluded]
+    return unit if len(kept) == len(unit.items) else unit_of(kept) if kept else None
 
 
 def summarise(

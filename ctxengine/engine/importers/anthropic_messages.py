@@ -124,7 +124,7 @@ def anthropic_turns(messages: Iterable[Node]) -> list[Turn]:
 
 def content_turn(role: str, content: Node) -> Turn:
     """A turn from the content of a message."""
-    return Turn(role, content, content.value())
+    return Turn(role, content)
 
 
 def message_facts(message: Node, *, at: str | None = None, extra: str = "") -> Facts:

@@ -33,8 +33,11 @@ class Turn(NamedTuple):
     role: str
     node: Node
     """The message for Chat, the `content` for Anthropic, the item for Responses."""
-    value: Any
-    """The same, decoded."""
+
+    @property
+    def value(self) -> Any:
+        """The same, decoded anew each time: kept for every turn of a file, values would be larger than the file."""
+        return self.node.value()
 
 
 class Facts(NamedTuple):

@@ -101,7 +101,7 @@ class LooseMessages:
 
 def loose_turns(messages: Iterable[Node]) -> list[Turn]:
     """Messages with their roles."""
-    return [Turn(role_of_message(message), message, None) for message in messages]
+    return [Turn(role_of_message(message), message) for message in messages]
 
 
 def role_of_message(message: Node) -> str:

@@ -195,7 +195,7 @@ def _add_system(
 def _turn(message: Node) -> Turn:
     value = message.value()
     role = value.get("role") if isinstance(value, dict) else None
-    return Turn(role if isinstance(role, str) else "", message, value)
+    return Turn(role if isinstance(role, str) else "", message)
 
 
 def _tool(node: Node) -> ForeignTool:

@@ -115,8 +115,7 @@ class OpenAIResponses:
 
 def item_turns(items: Iterable[Node]) -> list[Turn]:
     """Items with the side they belong to: assistant, a role of the user's side, `result` or `summary`."""
-    values = [(item, item.value()) for item in items]
-    return [Turn(_side(value), item, value) for item, value in values]
+    return [Turn(_side(item.value()), item) for item in items]
 
 
 def add_items(

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ctxengine.engine.redaction.patterns import DETECTOR_VERSION, PATTERNS
 
-
 _NEEDLES = tuple(dict.fromkeys(needle for _, needles, _ in PATTERNS for needle in needles))
 
 

@@ -61,6 +61,13 @@ def test_a_schema_that_cannot_be_judged_safely_is_left_to_the_runtime(schema: An
     assert faults(schema, {"a": "a" * 40 + "!", "b": 1}) == []
 
 
+def test_no_reference_of_a_schema_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda *given, **_: asked.append(given))
+    faults({"properties": {"a": {"$ref": "https://example.org/schema.json"}}}, {"a": 1})
+    assert asked == []
+
+
 @pytest.mark.parametrize(
     ("text", "name", "arguments"),
     [

@@ -1,0 +1,116 @@
+"""What a step is built from: recorded inputs, the session's share, and the decision that `prepare` takes (design 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxengine.engine.budget.yields import Allocation
+from ctxengine.engine.compaction.acts import Marks
+from ctxengine.engine.compaction.compactor import Outcome
+from ctxengine.engine.compaction.packet import Packet
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.request import MemoryLines, RunInput
+
+
+class StepInputs(BaseModel):
+    """Everything a request was built from, as the request row records it (design 4)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    head: int
+    """Ledger head when it was built."""
+    content_head: int
+    """Newest content event it saw."""
+    boundary: int
+    """The run's seed: history lies strictly below."""
+    epoch: int
+    engine: str
+    builder: str
+    renderer: str
+    counter: str
+    policy: str
+    framing: str
+    factor_millionths: int = 1_000_000
+    now: str | None = None
+    """Local time with offset, ISO 8601."""
+    timezone: str = ""
+    principal: str = ""
+    scopes: tuple[str, ...] = ()
+    surface: str = ""
+    memory_event: int | None = None
+    """The `context.memory.read` event whose lines this step carries."""
+    skills: tuple[int, ...] = ()
+    """The `skill.loaded` events whose bodies this step carries, in load order."""
+    fresh: str = ""
+    """Digest of rows 11 to 14 as they were rendered; it stands in where their content was erased since."""
+    knowledge_kept: int = 0
+    recall_kept: int = 0
+    cut: int = 0
+    pointer: int = 0
+    active_pointer: int = 0
+    opaque: dict[str, str] = {}
+    """Digest of each unit that held opaque reasoning, by its sequence."""
+    opaque_tokens: int = 0
+    acts: int = 0
+    """Newest act it saw: 0 when nothing but messages stands in the session."""
+    state_event: int | None = None
+    """Newest transition of the working state it shows."""
+    packets: tuple[int, ...] = ()
+    """`context.compacted` events whose summaries stand in row 9."""
+    pinned: tuple[int, ...] = ()
+    """Units an operator wants whole, by the sequence that opens them."""
+    folded: tuple[int, ...] = ()
+    excluded: tuple[str, ...] = ()
+    """Items an operator left out."""
+    summary: str = ""
+    """Digest of row 9 as it was rendered with its summaries; it stands in where one of them was erased since."""
+
+    @property
+    def marks(self) -> Marks:
+        """The operator's acts it saw."""
+        return Marks(self.pinned, self.folded, self.excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A step's row 13 before the allocation, best first, as (id, text)."""
+
+    knowledge: Sequence[tuple[str, str]] = ()
+    recall: Sequence[tuple[str, str]] = ()
+    corrections: Sequence[tuple[str, str]] = ()
+
+    def kept(self, knowledge: int, recall: int) -> MemoryLines:
+        """What stays after the allocation; corrections never yield."""
+        return MemoryLines(self.knowledge[:knowledge], self.recall[:recall], self.corrections)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What a session contributes to each of its requests."""
+
+    plan: Plan
+    nonce_key: bytes = field(repr=False)
+    session_key: str
+    imported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A decision: the inputs to record, the floors to raise first, and what the build will read."""
+
+    inputs: StepInputs
+    allocation: Allocation
+    run: RunInput
+    compaction: Outcome | None = None
+    """What became of the history that the cut drops; None where no cut was made or none is to be summarised."""
+    packets: tuple[Packet, ...] = ()
+    """Summaries that row 9 shows; those about to be installed have no event yet."""
+
+
+def inputs_of(data: dict[str, Any]) -> StepInputs:
+    """Read recorded inputs back."""
+    return StepInputs.model_validate(data)

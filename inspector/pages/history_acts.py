@@ -1,0 +1,299 @@
+"""The operator's hand on history: compact now, undo, pin, fold, exclude, release; each with its preview (design 8)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+from pydantic import ValidationError
+
+from ctxengine.engine.compaction.acts import HandForm
+from ctxengine.engine.compaction.net_cost import NetCost
+from ctxengine.ledger.queries.session import SessionHead
+from ctxengine.service.compact import Compacted, compact
+from ctxengine.service.pin import set_presentation
+from ctxengine.service.specs import Actor, Compact, Present, ServiceError, UndoCompaction
+from ctxengine.service.undo_compaction import undo_compaction
+from inspector.access import Viewer, member
+from inspector.act_contexts import ActPage, Figure
+from inspector.figures import number, signed
+from inspector.forecast import price_of, tokens_behind
+from inspector.pages.acts import answer, cost_figures
+from inspector.pages.session_compactions import line_or_404
+from inspector.pages.session_frame import frame_of, head_or_404, shell_of
+from inspector.render import Twin
+
+FORMS = {
+    HandForm.PINNED: ("Pin", "whole, whatever the cut and the floors say"),
+    HandForm.FOLDED: ("Fold", "as pointers"),
+    HandForm.EXCLUDED: ("Exclude", "a notice in its place"),
+    HandForm.AUTOMATIC: ("Release", "as the policy decides"),
+}
+SCOPES = {
+    "unit": "the message, or the step with all its results",
+    "turn": "the whole turn",
+    "item": "this one item",
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member()
+def compact_now(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
+    """GET previews `?through=`, `?merge=` and `?unforced=`; POST compacts."""
+    head = head_or_404(viewer, session_id)
+    spec = _compact_spec(request)
+    return answer(
+        request,
+        viewer,
+        template="compact.html",
+        name="Compacting",
+        page=lambda: _compact_page(viewer, head, spec),
+        act=lambda reason: _compact(viewer, head, spec, reason),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member()
+def undo(request: HttpRequest, viewer: Viewer, session_id: UUID, event: int) -> HttpResponse:
+    """GET says what comes back; POST undoes."""
+    head = head_or_404(viewer, session_id)
+    return answer(
+        request,
+        viewer,
+        template="act.html",
+        name="Undoing a compaction",
+        page=lambda: _undo_page(viewer, head, event),
+        act=lambda reason: _undo(viewer, head, event, reason),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member()
+def mark(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
+    """GET previews `?target=`, `?form=` and `?scope=`; POST marks."""
+    head = head_or_404(viewer, session_id)
+    spec = _mark_spec(request)
+    return answer(
+        request,
+        viewer,
+        template="mark.html",
+        name="Marking history",
+        page=lambda: _mark_page(viewer, head, spec),
+        act=lambda reason: _mark(viewer, head, spec, reason),
+    )
+
+
+# --- compact now ---
+
+
+def _compact_spec(request: HttpRequest) -> Compact:
+    given = request.POST if request.method == "POST" else request.GET
+    through = given.get("through", "").strip()
+    if through and not (through.isascii() and through.isdigit() and 0 < int(through[:18]) < 10**17):
+        raise ServiceError("invalid_content", 422, "Name the last event to replace by its number.")
+    return Compact(
+        through=int(through) if through else None,
+        merge=bool(given.get("merge")),
+        force=not given.get("unforced"),
+    )
+
+
+def _compact(viewer: Viewer, head: SessionHead, spec: Compact, reason: str) -> str:
+    done = compact(
+        actor=viewer.actor, session_id=head.id, spec=spec.model_copy(update={"note": reason})
+    )
+    shown = f"&at={done.event}" if done.event else ""
+    return f"{_back(viewer, head)}?done={done.outcome}{shown}"
+
+
+def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
+    done, blocked = _compact_preview(viewer.actor, head, spec)
+    hidden = [("through", str(spec.through))] if spec.through else []
+    hidden += [("merge", "1")] if spec.merge else []
+    hidden += [] if spec.force else [("unforced", "1")]
+    return ActPage(
+        shell=shell_of(viewer, head, "Compact now"),
+        frame=frame_of(viewer, head, "session-compactions"),
+        heading="Merge the summaries" if spec.merge else "Compact now",
+        explains=(
+            "A summary takes the place of the oldest history; untrusted content is never read for it and stays behind pointers."
+            " Nothing is lost, and it can be undone."
+        ),
+        figures=_compact_figures(head, done) if done else (),
+        blocked=blocked,
+        hidden=tuple(hidden),
+        button="Merge them" if spec.merge else "Compact",
+        back=_back(viewer, head),
+        allowed=viewer.is_operator,
+        choices={"through": spec.through, "merge": spec.merge, "unforced": not spec.force},
+    )
+
+
+def _compact_preview(
+    actor: Actor, head: SessionHead, spec: Compact
+) -> tuple[Compacted | None, str]:
+    try:
+        done = compact(
+            actor=actor, session_id=head.id, spec=spec.model_copy(update={"preview": True})
+        )
+    except ServiceError as refused:
+        remedy = refused.extra.get("remedy")
+        return None, f"{refused.detail} Remedy: {remedy}." if remedy else refused.detail
+    if done.outcome == "unchanged":
+        return None, "There is nothing to compact: history is at its low-water mark already."
+    if done.outcome == "skipped":
+        return done, "It does not pay, and only what pays was asked for."
+    return done, ""
+
+
+def _compact_figures(head: SessionHead, done: Compacted) -> tuple[Figure, ...]:
+    figures = [
+        Figure("History", f"{number(done.tokens_before)} → {number(done.tokens_after)}", "tokens"),
+    ]
+    if done.replaced_through:
+        figures.append(
+            Figure(
+                "Replaced", f"through event {done.replaced_through:,}", f"depth {done.depth} of 2"
+            )
+        )
+    return (*figures, *_verdict(head, done.verdict))
+
+
+def _verdict(head: SessionHead, verdict: NetCost | None) -> tuple[Figure, ...]:
+    if verdict is None:
+        return ()
+    price = price_of(provider=head.provider, model=head.model, tokens=verdict.recached_tokens)
+    return (
+        Figure(
+            "Each later request",
+            f"{signed(-verdict.saved_tokens)} tokens",
+            f"over {verdict.expected_steps:,} expected requests",
+        ),
+        *cost_figures(
+            verdict.recached_tokens, price, "what stands behind the first changed byte, at most"
+        ),
+        Figure(
+            "Net cost",
+            "✓ pays" if verdict.pays else "▲ does not pay",
+            f"forced by {verdict.forced_by}" if verdict.forced_by else "",
+        ),
+    )
+
+
+# --- undo ---
+
+
+def _undo(viewer: Viewer, head: SessionHead, event: int, reason: str) -> str:
+    undo_compaction(
+        actor=viewer.actor, session_id=head.id, event=event, spec=UndoCompaction(note=reason)
+    )
+    return f"{_back(viewer, head)}?done=undone&at={event}"
+
+
+def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
+    line = line_or_404(viewer, head, event)
+    payload = line.event.payload
+    first, through = payload["first_sequence"], payload["replaced_through_sequence"]
+    back = payload["tokens_before"] - payload["tokens_after"]
+    behind = tokens_behind(actor=viewer.actor, session_id=head.id, sequence=first)
+    price = price_of(provider=head.provider, model=head.model, tokens=behind)
+    blocked = "It is undone already." if line.state == "undone" else ""
+    blocked = blocked or ("" if head.state == "open" else "The session has ended.")
+    return ActPage(
+        shell=shell_of(viewer, head, f"Undo compaction {event}"),
+        frame=frame_of(viewer, head, "session-compactions"),
+        heading=f"Undo compaction {event}",
+        explains=(
+            "What it replaced is history again, byte for byte, from the next step on. Where it does not fit, the next request"
+            " yields anew by the same rules."
+        ),
+        figures=(
+            Figure("Comes back", f"events {first:,} to {through:,}", f"{payload['turns']:,} turns"),
+            Figure("Each later request", f"{signed(back)} tokens", "while it fits"),
+            *cost_figures(behind, price, "history from there on, at most"),
+        ),
+        blocked=blocked,
+        hidden=(),
+        button=f"Undo compaction {event}",
+        back=f"{_back(viewer, head)}?at={event}",
+        allowed=viewer.is_operator,
+    )
+
+
+# --- pin, fold, exclude ---
+
+
+def _mark_spec(request: HttpRequest) -> Present:
+    given = request.POST if request.method == "POST" else request.GET
+    try:
+        return Present(
+            target=given.get("target", ""),
+            form=given.get("form", HandForm.PINNED.value),  # type: ignore[arg-type]  # checked by the model
+            scope=given.get("scope", "unit"),  # type: ignore[arg-type]
+        )
+    except ValidationError as error:
+        raise ServiceError(
+            "invalid_target",
+            422,
+            f"Name an event or item, one of the forms {', '.join(HandForm)} and one of the scopes {', '.join(SCOPES)}.",
+        ) from error
+
+
+def _mark(viewer: Viewer, head: SessionHead, spec: Present, reason: str) -> str:
+    set_presentation(
+        actor=viewer.actor, session_id=head.id, spec=spec.model_copy(update={"note": reason})
+    )
+    return f"{_back(viewer, head)}?done={spec.form}#marks"
+
+
+def _mark_page(viewer: Viewer, head: SessionHead, spec: Present) -> ActPage:
+    verb, meaning = FORMS[HandForm(spec.form)]
+    figures, blocked = _mark_preview(viewer, head, spec)
+    return ActPage(
+        shell=shell_of(viewer, head, f"{verb} {spec.target}"),
+        frame=frame_of(viewer, head, "session-compactions"),
+        heading=f"{verb} {spec.target}",
+        explains=f"From the next step on it stands {meaning}; the ledger keeps every byte, and the act can be taken back.",
+        figures=figures,
+        blocked=blocked,
+        hidden=(("target", spec.target), ("form", spec.form), ("scope", spec.scope)),
+        button=verb,
+        back=f"{_back(viewer, head)}#marks",
+        allowed=viewer.is_operator,
+        choices={
+            "target": spec.target,
+            "forms": [
+                (form.value, f"{name}: {words}", form.value == spec.form)
+                for form, (name, words) in FORMS.items()
+            ],
+            "scopes": [(name, words, name == spec.scope) for name, words in SCOPES.items()],
+        },
+    )
+
+
+def _mark_preview(
+    viewer: Viewer, head: SessionHead, spec: Present
+) -> tuple[tuple[Figure, ...], str]:
+    try:
+        done = set_presentation(
+            actor=viewer.actor, session_id=head.id, spec=spec.model_copy(update={"preview": True})
+        )
+    except ServiceError as refused:
+        if refused.status == 404:
+            raise Http404(refused.detail) from refused
+        return (), refused.detail
+    what = (
+        f"item {done.item}"
+        if done.item
+        else ", ".join(f"{sequence:,}" for sequence in done.sequences[:8])
+        + (f" and {len(done.sequences) - 8:,} more" if len(done.sequences) > 8 else "")
+    )
+    units = "unit" if len(done.sequences) == 1 else "units"
+    meant = Figure("What is meant", what, "" if done.item else f"{len(done.sequences):,} {units}")
+    return (meant, *_verdict(head, done.verdict)), ""
+
+
+def _back(viewer: Viewer, head: SessionHead) -> str:
+    return reverse("inspector:session-compactions", args=[viewer.slug, head.id, Twin.HTML])

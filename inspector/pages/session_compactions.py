@@ -1,0 +1,176 @@
+"""P8: what stands for history: compactions, their spans, coverage, refusals and what is marked by hand."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from ctxengine.engine.compaction.acts import HandForm, Marks
+from ctxengine.engine.compaction.packet import CompactionResult, Packet, Tile
+from ctxengine.engine.events import EventType
+from ctxengine.engine.standing import history_acts
+from ctxengine.ledger.queries.events import event_page
+from ctxengine.ledger.queries.session import SessionHead
+from ctxengine.service.access import session_of
+from ctxengine.service.compactions import CompactionLine, Compactions, compactions_of
+from ctxengine.service.wiring import log_of
+from inspector.access import Viewer, member
+from inspector.act_contexts import (
+    CompactionDetail,
+    CompactionsPage,
+    CompactionView,
+    MarkLine,
+    SpanLine,
+    TileLine,
+)
+from inspector.pages.numbers import whole
+from inspector.pages.session_frame import frame_of, head_or_404, shell_of
+from inspector.render import Twin, csv_stream, json_stream, show
+
+MOST_SPANS = 200
+CSV_HEADER = (
+    "event", "at", "state", "first", "through", "tokens_before", "tokens_after", "turns", "units",
+    "depth", "merges", "reason", "forced_by", "pays", "saved_tokens", "recached_tokens", "spans",
+    "compactor", "detector", "masked", "source_sha256",
+)  # fmt: skip
+_DONE = {
+    "compacted": "The summary is installed; the next step shows it.",
+    "merged": "The summaries are merged; the next step shows the merged one.",
+    "unchanged": "There was nothing new to compact; nothing was written.",
+    "skipped": "It would not have paid, so nothing was written.",
+    "undone": "The compaction is undone; what it replaced is history again.",
+    "pinned": "Pinned: it stays whole from the next step on.",
+    "folded": "Folded: it stands as pointers from the next step on.",
+    "excluded": "Excluded: a notice stands in its place from the next step on.",
+    "automatic": "Released: the policy decides again.",
+}
+
+
+@require_safe
+@member()
+def session_compactions(
+    request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin
+) -> HttpResponseBase:
+    """All compactions, newest first; `?at=` opens one, by default the newest that stands."""
+    head = head_or_404(viewer, session_id)
+    found = compactions_of(actor=viewer.actor, session_id=head.id)
+    if twin is Twin.CSV:
+        return csv_stream("compactions", CSV_HEADER, (_csv(_view(line)) for line in found.lines))
+    if twin is Twin.JSON:
+        return json_stream(line.as_json() for line in found.lines)
+    page = CompactionsPage(
+        shell=shell_of(viewer, head, "Compactions"),
+        frame=frame_of(viewer, head, "session-compactions"),
+        compactions=tuple(_view(line) for line in found.lines),
+        detail=_detail(found, whole(request, "at")),
+        tiles=tuple(_tile(tile) for tile in found.tiles),
+        refusals=event_page(
+            viewer.tenant_id, head.id, kind=EventType.COMPACTION_REFUSED.value, size=10
+        ).events,
+        marks=mark_lines(viewer, head),
+        may_act=viewer.is_operator and head.state == "open",
+        done=_DONE.get(request.GET.get("done", ""), ""),
+    )
+    return show(request, "session_compactions.html", page)
+
+
+def line_or_404(viewer: Viewer, head: SessionHead, event: int) -> CompactionLine:
+    """One compaction of a session.
+
+    Raises:
+        Http404: that event is none.
+    """
+    found = compactions_of(actor=viewer.actor, session_id=head.id)
+    for line in found.lines:
+        if line.event.sequence == event:
+            return line
+    raise Http404("No such compaction.")
+
+
+def mark_lines(viewer: Viewer, head: SessionHead) -> tuple[MarkLine, ...]:
+    """Everything that stands as an operator wants it."""
+    log = log_of(session_of(viewer.actor, head.id))
+    marks: Marks = history_acts(log).marks
+    units = [
+        MarkLine(str(sequence), form.value, f"{sequence}.0", "unit")
+        for form, sequences in ((HandForm.PINNED, marks.pinned), (HandForm.FOLDED, marks.folded))
+        for sequence in sequences
+    ]
+    items = [MarkLine(item, HandForm.EXCLUDED.value, item, "item") for item in marks.excluded]
+    return (*units, *items)
+
+
+def _detail(found: Compactions, asked: int | None) -> CompactionDetail | None:
+    standing = [line for line in found.lines if line.state == "standing"]
+    if asked is None:
+        line = next(iter(standing or found.lines), None)
+        return _opened(line) if line is not None else None
+    for line in found.lines:
+        if line.event.sequence == asked:
+            return _opened(line)
+    raise Http404("No such compaction.")
+
+
+def _opened(line: CompactionLine) -> CompactionDetail:
+    result: CompactionResult | None = line.result
+    spans = result.elided if result else ()
+    return CompactionDetail(
+        line=_view(line),
+        summary=result.summary if result else None,
+        constraints=result.constraints if result else (),
+        sources=len(result.source_event_ids) if result else 0,
+        spans=tuple(
+            SpanLine(
+                span.item_id, span.kind, span.trust_level.value, span.byte_length, span.event_id
+            )
+            for span in spans[:MOST_SPANS]
+        ),
+        more_spans=max(0, len(spans) - MOST_SPANS),
+    )
+
+
+def _view(line: CompactionLine) -> CompactionView:
+    payload = line.event.payload
+    return CompactionView(
+        event=line.event.sequence,
+        at=line.event.recorded_at,
+        state=line.state,
+        first=payload["first_sequence"],
+        through=payload["replaced_through_sequence"],
+        tokens_before=payload["tokens_before"],
+        tokens_after=payload["tokens_after"],
+        turns=payload["turns"],
+        units=payload["units"],
+        depth=payload["depth"],
+        merges=tuple(payload["merges"]),
+        reason=payload["reason"],
+        forced_by=payload["forced_by"],
+        verdict=payload["verdict"],
+        kind=payload["kind"],
+        compactor=payload["compactor"],
+        detector=payload["detector"],
+        masked=payload["masked"],
+        source_sha256=payload["source_sha256"],
+        spans=len(line.result.elided) if line.result else 0,
+    )
+
+
+def _tile(tile: Tile) -> TileLine:
+    if isinstance(tile, Packet):
+        return TileLine(
+            tile.first, tile.through, "summary", tile.sequence, tile.turns, tile.tokens_before
+        )
+    return TileLine(tile.first, tile.through, "omission", None, tile.turns, tile.tokens)
+
+
+def _csv(view: CompactionView) -> tuple[object, ...]:
+    verdict = view.verdict or {}
+    return (
+        view.event, view.at, view.state, view.first, view.through, view.tokens_before,
+        view.tokens_after, view.turns, view.units, view.depth,
+        " ".join(str(part) for part in view.merges), view.reason, view.forced_by,
+        verdict.get("pays"), verdict.get("saved_tokens"), verdict.get("recached_tokens"),
+        view.spans, view.compactor, view.detector, view.masked, view.source_sha256,
+    )  # fmt: skip

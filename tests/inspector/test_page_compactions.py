@@ -1,0 +1,154 @@
+"""P8: compactions, the way back, and what an operator marks by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxengine.ledger.models import AuditEntry, Event
+from tests.factories import LiveSession
+from tests.inspector.conftest import Cast
+from tests.inspector.sessions import compaction_of
+
+
+def events(session: LiveSession, kind: str) -> int:
+    return Event.objects.filter(session_id=session.id, type=kind).count()
+
+
+def test_a_compaction_says_what_it_replaced_and_where_the_rest_is(
+    cast: Cast, kept: LiveSession
+) -> None:
+    page = cast.page(f"sessions/{kept.id}/compactions/")
+    for text in (
+        "● stands",
+        "Never round a figure.",
+        "Elided spans",
+        "tool.result",
+        "against",
+        "reference data, no instruction",
+    ):
+        assert text in page, text
+    (line,) = cast.data(f"sessions/{kept.id}/compactions.json")
+    assert line["tokens_after"] < line["tokens_before"]
+    for span in line["elided"]:
+        address = f"sessions/{kept.id}/items/{span['item_id']}/"
+        assert f"/t/{cast.slug}/{address}" in page
+        assert cast.operator.get(cast.url(address)).status_code == 200
+
+
+def test_compactions_come_as_csv(cast: Cast, kept: LiveSession) -> None:
+    response = cast.viewer.get(cast.url(f"sessions/{kept.id}/compactions.csv"))
+    header, line = b"".join(response).decode().splitlines()
+    assert header.startswith("event,at,state,first,through,tokens_before,tokens_after")
+    assert line.startswith(f"{compaction_of(kept)},")
+    assert ",standing," in line
+
+
+def test_a_session_without_compactions_says_when_one_runs(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/compactions/")
+    assert "Nothing was compacted" in page
+    assert "Compact now…" in page
+
+
+def test_undoing_is_previewed_and_brings_history_back(cast: Cast, kept: LiveSession) -> None:
+    event = compaction_of(kept)
+    address = cast.url(f"sessions/{kept.id}/compactions/{event}/undo/")
+    preview = cast.operator.get(address).content.decode()
+    assert "Comes back" in preview
+    assert "Re-cached, once" in preview
+    assert events(kept, "context.compaction.undone") == 0
+    assert cast.viewer.post(address, {"reason": "No."}).status_code == 403
+    done = cast.operator.post(address, {"reason": "It lost the thread."})
+    assert done.status_code == 303
+    page = cast.page(f"sessions/{kept.id}/compactions/", done="undone")
+    assert "↩ undone" in page
+    assert "history again" in page
+    assert "Undo…" not in page
+    entry = AuditEntry.objects.get(tenant_id=cast.tenant.id, action="compaction.undone")
+    assert entry.reason == "It lost the thread."
+    assert "It is undone already." in cast.operator.get(address).content.decode()
+
+
+def test_compacting_now_is_previewed_with_its_net_cost(cast: Cast, kept: LiveSession) -> None:
+    seed = Event.objects.filter(session_id=kept.id, type="user.message.created").last()
+    assert seed is not None
+    address = cast.url(f"sessions/{kept.id}/compactions/new/")
+    query = {"through": str(seed.sequence - 1)}
+    preview = cast.operator.get(address, query).content.decode()
+    for text in ("Each later request", "Net cost", "Re-cached, once"):
+        assert text in preview, text
+    assert events(kept, "context.compacted") == 1
+    assert cast.viewer.post(address, {**query, "reason": "No."}).status_code == 403
+    done = cast.operator.post(address, {**query, "reason": "Room for the next one."})
+    assert done.status_code == 303
+    assert "done=compacted" in done["Location"]
+    assert events(kept, "context.compacted") == 2
+
+
+def test_what_cannot_be_compacted_says_why_and_offers_no_button(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/compactions/new/", merge="1")
+    assert "Nothing is left to compact in that range." in page
+    assert 'name="reason"' not in page
+    bad = cast.operator.get(cast.url(f"sessions/{cast.session.id}/compactions/new/?through=x"))
+    assert bad.status_code == 422
+
+
+@pytest.mark.parametrize("form", ["pinned", "folded", "excluded"])
+def test_history_is_marked_with_a_preview_and_released_again(cast: Cast, form: str) -> None:
+    result = Event.objects.filter(session_id=cast.session.id, type="tool.result.received").first()
+    assert result is not None
+    scope = "item" if form == "excluded" else "unit"
+    address = cast.url(f"sessions/{cast.session.id}/compactions/mark/")
+    query = {"target": f"{result.sequence}.0", "form": form, "scope": scope}
+    preview = cast.operator.get(address, query).content.decode()
+    assert "What is meant" in preview
+    assert events(cast.session, "context.presentation.set") == 0
+    assert cast.viewer.post(address, {**query, "reason": "No."}).status_code == 403
+    assert cast.operator.post(address, {**query, "reason": "Seen."}).status_code == 303
+    page = cast.page(f"sessions/{cast.session.id}/compactions/")
+    assert f"<b>{form}</b>" in page
+    release = page.split("compactions/mark/?target=")[1].split('"')[0].replace("&amp;", "&")
+    assert "form=automatic" in release
+    fields = dict(part.split("=") for part in f"target={release}".split("&"))
+    assert cast.operator.post(address, {**fields, "reason": "Over."}).status_code == 303
+    assert f"<b>{form}</b>" not in cast.page(f"sessions/{cast.session.id}/compactions/")
+
+
+def test_a_turn_is_marked_from_its_run_and_an_item_from_its_page(cast: Cast) -> None:
+    runs = cast.page(f"sessions/{cast.session.id}/")
+    assert "Pin turn…" in runs
+    assert "form=folded&amp;scope=turn" in runs
+    seed = Event.objects.filter(session_id=cast.session.id, type="user.message.created").first()
+    assert seed is not None
+    item = cast.page(f"sessions/{cast.session.id}/items/{seed.sequence}.0/")
+    assert "Exclude…" in item
+    turn = cast.page(
+        f"sessions/{cast.session.id}/compactions/mark/",
+        target=seed.sequence,
+        form="folded",
+        scope="turn",
+    )
+    assert "units" in turn
+    for path in ("", f"items/{seed.sequence}.0/"):
+        seen = cast.viewer.get(cast.url(f"sessions/{cast.session.id}/{path}")).content.decode()
+        assert "compactions/mark" not in seen
+
+
+def test_targets_that_do_not_go_with_a_form_are_told(cast: Cast) -> None:
+    address = cast.url(f"sessions/{cast.session.id}/compactions/mark/")
+    told = cast.operator.get(address, {"target": "3", "form": "excluded"}).content.decode()
+    assert "Only a single item is excluded" in told
+    assert cast.operator.get(address, {"target": "9999"}).status_code == 404
+    assert cast.operator.get(address, {"target": "3", "form": "burnt"}).status_code == 422
+
+
+def test_the_strip_shows_the_acts(cast: Cast, kept: LiveSession) -> None:
+    found = cast.data(f"sessions/{kept.id}.json")
+    titles = {act["title"] for act in found["view"]["acts"]}
+    assert {"history compacted", "epoch rotated", "tool revoked", "tokens yielded"} <= titles
+
+
+def test_the_page_asks_a_bounded_number_of_questions(
+    cast: Cast, kept: LiveSession, django_assert_max_num_queries: object
+) -> None:
+    with django_assert_max_num_queries(22):  # type: ignore[operator]
+        cast.page(f"sessions/{kept.id}/compactions/")
