@@ -105,6 +105,8 @@ def measured(
         return result
 
     gc.collect()
+    prepared = session.prepare()
+    request = session.build(prepared, _HASH_ONLY)
     for block in blocks(steps, args.steps):
         if floor is not None:
             for new in block:

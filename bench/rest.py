@@ -135,7 +135,7 @@ def measure(args: argparse.Namespace, up: dict[str, Any], bare: Client) -> None:
         ours: list[float] = []
         floor: list[float] = []
         answer = b""
-        for block in iter(lambda steps=steps: list(islice(steps, _BLOCK)), []):
+        while block := list(islice(steps, _BLOCK)):
             for new in block:
                 loop.respond(new[0])
                 seconds, answer = loop.results(new[1])

@@ -14,6 +14,7 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.service.access import plan_row_of, request_of, session_of
 from ctxengine.service.body_of_request import request_body
+from ctxengine.service.cache_use import public_cache
 from ctxengine.service.delta import delta_of
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Assembled
@@ -115,6 +116,8 @@ def _row(tenant_id: UUID, request_id: UUID, *fields: str) -> dict[str, Any]:
     row = RequestRow.objects.filter(tenant_id=tenant_id, id=request_id).values(*fields).first()
     if row is None:
         raise Problem("not_found", f"There is no request {request_id} for this key.")
+    if "cache" in row:
+        row["cache"] = public_cache(row["cache"])
     return dict(row)
 
 

@@ -52,10 +52,20 @@ CACHE = Component(
     "Cache",
     record(
         {
-            "markers": listed(record({"name": TEXT, "ttl": TEXT})),
+            "markers": listed(
+                record(
+                    {
+                        "name": TEXT,
+                        "ttl": TEXT,
+                        "after_fragment": nullable(NUMBER),
+                        "tokens": nullable(NUMBER),
+                    },
+                    optional=("after_fragment", "tokens"),
+                )
+            ),
             "session_key": TEXT,
             "predicted": nullable(
-                record({"read": NUMBER, "write": NUMBER, "fresh": NUMBER}, optional=("fresh",))
+                record({"read": NUMBER, "write": NUMBER, "fresh": NUMBER, "why": TEXT})
             ),
             "warnings": listed(TEXT),
         },

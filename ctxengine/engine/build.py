@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ctxengine.engine.cache.markers import place_markers
 from ctxengine.engine.canonical import canonical_bytes
@@ -29,7 +28,6 @@ REQUEST_HASH_VERSION = "request-hash@1"
 class BuildOptions:
     """What may vary without changing the bytes the model reads."""
 
-    prefix_ttl: Literal["5m", "1h"] = "5m"
     validate: bool = True
     with_body: bool = True
 
@@ -71,7 +69,7 @@ def build(
         has_tools=bool(region.prefix.tools),
         history_fragments=behind.history_end,
         completed_fragments=behind.completed_end,
-        prefix_ttl=options.prefix_ttl,
+        prefix_ttl=plan.prefix_ttl,
     )
     params = WireParams(plan.model, run.fixed.reserve, run.session_key)
     fragments = tuple(behind.fragments)

@@ -72,14 +72,30 @@ def open_run_of(actor: Actor, run_id: UUID) -> RunRow:
         ServiceError: 404 when there is none, 409 `run_ended` when it is over.
     """
     row = run_of(actor, run_id)
-    if row.state == "ended":
+    _refuse_ended(row)
+    return row
+
+
+def still_open(run: RunRow) -> None:
+    """Read a run again, now that the log's head is known.
+
+    Whatever ends a run or changes what it may do appends an event, so what is read here holds for an append at that head.
+
+    Raises:
+        ServiceError: 409 `run_ended` when it is over.
+    """
+    run.refresh_from_db(fields=["state", "outcome", "settings", "steps"])
+    _refuse_ended(run)
+
+
+def _refuse_ended(run: RunRow) -> None:
+    if run.state == "ended":
         raise ServiceError(
             "run_ended",
             409,
-            f"Run {row.number} has ended ({row.outcome}); start a new run.",
-            outcome=row.outcome,
+            f"Run {run.number} has ended ({run.outcome}); start a new run.",
+            outcome=run.outcome,
         )
-    return row
 
 
 def request_of(actor: Actor, request_id: UUID) -> RequestRow:

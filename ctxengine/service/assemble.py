@@ -34,7 +34,8 @@ from ctxengine.ledger.inserts import write_request
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.ledger.warm import WarmLog
-from ctxengine.service.access import open_run_of, session_of
+from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.cache_use import public_cache
 from ctxengine.service.checkpoints import opaque_of
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.compactors import compactor_of, packets_of
@@ -45,7 +46,7 @@ from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
 from ctxengine.service.renderings import digests_of, rendering_rows
-from ctxengine.service.request_rows import cache_json, request_row, step_drafts
+from ctxengine.service.request_rows import request_row, step_drafts
 from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
@@ -81,6 +82,7 @@ def _assemble_warm(
     log = warmth.log(session)
     with refusing():
         head = log.head()
+        still_open(run)
         _refuse_pending(log, run)
         known = RequestRow.objects.filter(
             tenant_id=actor.tenant_id,
@@ -299,7 +301,7 @@ def _answer(
         body=built.body,
         manifest=row.manifest,
         budget=row.budget,
-        cache=row.cache or cache_json(built),
+        cache=public_cache(row.cache),
         prefix_sha256=row.prefix_sha256,
         wire_prefix_sha256=row.wire_prefix_sha256,
         request_sha256=row.request_sha256,

@@ -10,11 +10,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ctxengine.engine.derive import text_of_item
+from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import ItemRow, RunRow, SessionRow
+from ctxengine.ledger.models import Event, ItemRow, RunRow, SessionRow
 from ctxengine.service.access import run_of, session_of
 from ctxengine.service.specs import Actor, ServiceError
 
@@ -69,10 +70,16 @@ def child_answer(actor: Actor, parent: RunRow, child_run: UUID) -> ChildAnswer:
     return ChildAnswer(text or NO_ANSWER, _trust(session), f"child:{session.id}", failed)
 
 
+_SHOWN_BESIDE_ITEMS = (EventType.MEMORY_READ, EventType.SNAPSHOT_USED, EventType.SKILL_LOADED)
+
+
 def _trust(session: SessionRow) -> Trust:
-    """The lowest level of anything in the child's session; what its model wrote is MODEL at best."""
-    seen = ItemRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-    levels = set(seen.values_list("trust", flat=True).distinct())
+    """The lowest level of anything that the child was shown; what its model wrote is MODEL at best."""
+    key = {"tenant_id": session.tenant_id, "session_id": session.id}
+    levels = set(ItemRow.objects.filter(**key).values_list("trust", flat=True).distinct())
+    beside = Event.objects.filter(**key, type__in=[type.value for type in _SHOWN_BESIDE_ITEMS])
+    for type, trust in beside.values_list("type", "trust").distinct():
+        levels.add(Trust.MEMORY.value if type == EventType.SNAPSHOT_USED else trust)
     return max((Trust.MODEL, *(Trust(level) for level in levels)), key=lambda level: level.rank)
 
 

@@ -80,10 +80,12 @@ def platform_result(
     is_error: bool = True,
     trust: Trust = Trust.PLATFORM,
     source: str = "platform",
+    owner: str = "",
 ) -> EventDraft:
     """A result the platform itself gives: a refusal, an interruption, a control tool's answer.
 
-    Text of platform trust quotes nothing foreign; an answer that quotes carries the trust of what it quotes.
+    Text of platform trust quotes nothing foreign; an answer that quotes carries the trust of what it quotes, and goes with the
+    `owner` of what it quotes.
     """
     return content_draft(
         log,
@@ -98,6 +100,7 @@ def platform_result(
         payload={"synthetic": True, "source": source},
         answers=call,
         is_error=is_error,
+        owner=owner,
     )
 
 

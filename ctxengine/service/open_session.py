@@ -88,6 +88,7 @@ def _plan(
     persona, revision = _persona(actor, spec)
     plan = resolve_plan(
         PlanRequest(
+            prefix_ttl="1h" if spec.occasion == "scheduled" else "5m",
             engine=spec.engine,
             provider=provider,
             model=model,

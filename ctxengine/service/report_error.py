@@ -13,6 +13,7 @@ from ctxengine.engine.tokens.factors import CalibrationFactor
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import Calibration, RequestRow, RunRow, SessionRow
 from ctxengine.providers.failures import Failure, read_failure
+from ctxengine.service.access import still_open
 from ctxengine.service.clock import utc_now
 from ctxengine.service.specs import Actor, ResponseTaken, ServiceError, TakeResponse
 from ctxengine.service.wiring import log_of
@@ -32,8 +33,23 @@ def take_error(
     """
     if request is None:
         raise ServiceError("stale_request", 409, "The run has no request that could have failed.")
-    now = utc_now()
     failure = read_failure(spec.error_status or 0, spec.error_body_raw or "")
+    with transaction.atomic():
+        log_of(session).lock()
+        still_open(run)
+        return _take(actor, session, run, request, spec, failure)
+
+
+def _take(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    request: RequestRow,
+    spec: TakeResponse,
+    failure: Failure,
+) -> ResponseTaken:
+    """Write it down; the session's lock is held, so that nothing the run is told meanwhile is lost."""
+    now = utc_now()
     repeated = failure.code == "over_length" and run.settings.get("over_length", 0) >= 1
     following = "fail" if repeated else failure.next
     drafts = [
@@ -49,13 +65,12 @@ def take_error(
             },
         )
     ]
-    with transaction.atomic():
-        if failure.code == "over_length" and not repeated:
-            drafts.append(_learnt(actor, session, run, request, failure, now))
-        log_of(session).append(drafts, expected=None, at=now, key=actor.idempotency_key)
-        RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
-            status="failed", error={"status": spec.error_status, "code": failure.code}
-        )
+    if failure.code == "over_length" and not repeated:
+        drafts.append(_learnt(actor, session, run, request, failure, now))
+    log_of(session).append(drafts, expected=None, at=now, key=actor.idempotency_key)
+    RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
+        status="failed", error={"status": spec.error_status, "code": failure.code}
+    )
     return ResponseTaken(next=following, code=failure.code)
 
 

@@ -12,6 +12,7 @@ from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import Prepared, StepInputs
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+from ctxengine.service.cache_use import cache_json, cache_of
 from ctxengine.service.compactors import MadeFor, pressure_compactions
 
 
@@ -113,18 +114,6 @@ def legacy_excerpts(built: ModelRequest) -> int:
     )
 
 
-def cache_json(built: ModelRequest) -> dict[str, Any]:
-    """Markers and routing key of a request, for its row and for REST."""
-    return {
-        "markers": [
-            {"name": marker.name, "ttl": marker.ttl, "after_fragment": marker.after_fragment}
-            for marker in built.markers
-        ],
-        "predicted": None,
-        "warnings": [],
-    }
-
-
 def request_row(
     *,
     session: SessionRow,
@@ -165,7 +154,7 @@ def request_row(
         inputs=recorded.model_dump(mode="json"),
         manifest=built.manifest.as_json(),
         budget=built.budget.model_dump(mode="json"),
-        cache=cache_json(built),
+        cache=cache_json(built) if reconstructed else cache_of(session, built, at),
         request_sha256=built.request_sha256,
         prefix_sha256=built.plan.prefix_sha256,
         wire_prefix_sha256=built.plan.wire_prefix_sha256,

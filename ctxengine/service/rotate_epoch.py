@@ -22,6 +22,7 @@ from ctxengine.service.clock import utc_now
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, rotation, same_request, store_rotation
+from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, PlanView, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
 
@@ -107,6 +108,9 @@ def turn_now(
     """
     now = utc_now()
     with transaction.atomic():
+        if turned.plan.snapshot:
+            # Before the session's lock, as an erasure takes them.
+            fence(session.tenant_id, session.principal)
         dropped = _drop_reasoning(session) if turned.recached_tokens else 0
         facts: dict[str, Any] = turned.facts | ({"opaque_dropped": dropped} if dropped else {})
         turned = replace(turned, facts=facts)

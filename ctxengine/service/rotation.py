@@ -69,6 +69,7 @@ class Rotation:
 def same_request(old: Plan) -> PlanRequest:
     """What the next epoch is resolved from when nothing but the epoch changes."""
     return PlanRequest(
+        prefix_ttl=old.prefix_ttl,
         engine=old.engine,
         provider=old.provider,
         model=old.model,

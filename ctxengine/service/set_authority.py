@@ -28,6 +28,7 @@ from ctxengine.service.plan_specs import AuthorityView, SetAuthority
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotate_epoch import turn_now
 from ctxengine.service.rotation import rotation, same_request
+from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
 
@@ -44,6 +45,9 @@ def set_authority(*, actor: Actor, session_id: UUID, spec: SetAuthority) -> Auth
         raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
     wanted = tuple(sorted({model_view(scope) for scope in spec.scopes}))
     with refusing(), transaction.atomic():
+        if spec.resolves_run is not None:
+            # New pins may carry the snapshot; the fence comes before the session's lock, as an erasure takes them.
+            fence(session.tenant_id, session.principal)
         log = log_of(session)
         log.lock()
         session.refresh_from_db(fields=["settings", "epoch", "provider", "model"])
@@ -129,6 +133,9 @@ def _keep(
             "access_resolved": True,
             "opaque_tokens": 0,
         }
+    elif not run.settings.get("authority_stated"):
+        # Nobody had limited the run: from all that there is to what is granted now is a reduction.
+        run.settings |= {"scopes": list(wanted), "authority_stated": True}
     else:
         left = [scope for scope in run.settings.get("scopes", ()) if scope not in reduced]
         run.settings |= {"scopes": left}

@@ -25,6 +25,7 @@ from ctxengine.service.recount import counts_for, store_counts
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, store_rotation
 from ctxengine.service.run_start import rotation_for_run, run_scopes
+from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, RunStarted, ServiceError, StartRun
 from ctxengine.service.wiring import counter_of, log_of, new_id
 
@@ -37,8 +38,6 @@ def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
             (422).
     """
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
     if spec.timezone or spec.now:
         local_time(spec.now or utc_now(), spec.timezone or "")
     return redo_once(lambda: _start(actor, session, spec))
@@ -46,10 +45,11 @@ def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
 
 def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
     now, run_id, log = utc_now(), new_id(), log_of(session)
+    # The head comes first: what is read after it holds for an append at it.
+    head = log.head()
     _refuse_second(session)
     granted = run_scopes(session, _viewed(spec.scopes))
     with refusing():
-        head = log.head()
         turned = rotation_for_run(session, log, granted=granted)
         counts = counts_for(session, log, turned.plan) if turned is not None else None
         sequence = EventSeq(head.sequence + (1 if turned is None else 2))
@@ -59,6 +59,9 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
         drafts = [draft] if turned is None else [turned.draft(session), draft]
         try:
             with transaction.atomic():
+                if turned is not None and turned.plan.snapshot:
+                    # Before the session's lock, as an erasure takes them.
+                    fence(session.tenant_id, session.principal)
                 batch = log.append(
                     drafts, expected=head.sequence, at=now, key=actor.idempotency_key
                 )
@@ -127,10 +130,12 @@ def _bound(session: SessionRow, turned: Rotation | None) -> tuple[str, str]:
 
 
 def _refuse_second(session: SessionRow) -> None:
+    session.refresh_from_db(fields=["state", "runs", "epoch", "provider", "model", "settings"])
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
     rows = RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
     if rows.exclude(state="ended").exists():
         raise _run_open()
-    session.refresh_from_db(fields=["runs", "epoch", "provider", "model", "settings"])
 
 
 def _run_open() -> ServiceError:

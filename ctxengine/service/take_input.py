@@ -9,7 +9,7 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import open_run_of, session_of
+from ctxengine.service.access import open_run_of, session_of, still_open
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.races import redo_once
@@ -34,6 +34,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeInput) -> Re
     log, now = log_of(session), utc_now()
     with refusing():
         head = log.head()
+        still_open(run)
         draft = content_draft(
             log,
             type=EventType.INPUT_RECEIVED,

@@ -24,7 +24,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.access import open_run_of, session_of
+from ctxengine.service.access import open_run_of, session_of, still_open
 from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
@@ -105,9 +105,10 @@ def current_request(run: RunRow, named: UUID | None) -> RequestRow | None:
 
 def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) -> ResponseTaken:
     now, log = utc_now(), log_of(session)
-    request = current_request(run, spec.request_id)
     with refusing():
         head = log.head()
+        still_open(run)
+        request = current_request(run, spec.request_id)
         interrupted = _refuse_superseded(log, request, head)
         if any(call.run == str(run.id) for call in log.open_calls()):
             raise ServiceError(
@@ -332,6 +333,7 @@ class _Taken:
             is_error=answer.is_error,
             trust=answer.trust,
             source=answer.source,
+            owner=self.session.principal,
         )
 
     def _payload(self, request: RequestRow | None, spec: TakeResponse) -> dict[str, Any]:

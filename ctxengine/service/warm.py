@@ -108,12 +108,13 @@ _SESSIONS = _Sessions(SESSIONS_KEPT)
 
 
 def plan_of_session(session: SessionRow, log: PostgresLog) -> Plan:
-    """The plan of a session's epoch, read from its text once per process.
+    """The plan of a session's newest epoch, whatever the row in hand says; read from its text once per process.
 
     Raises:
         LookupError: its texts were erased.
     """
-    return _SESSIONS.of(session.tenant_id, session.id).plan(log, plan_row_of(session))
+    rows = PlanRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
+    return _SESSIONS.of(session.tenant_id, session.id).plan(log, rows.latest("epoch"))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from ctxengine.engine.errors import EngineError
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.standing import since_keyframe, working_state_of
+from ctxengine.engine.standing import history_acts, since_keyframe, working_state_of
 from ctxengine.engine.step import fixed_frame, floors_of
 from ctxengine.engine.trust.levels import lowest
 from ctxengine.engine.working_state.block import cap_of
@@ -160,7 +160,7 @@ def desk_of(
     total = fixed_frame(plan, 1_000_000).total
 
     def repeated(texts: Sequence[str]) -> list[list[Run]]:
-        cut = floors_of(log.newest_yields(), total).cut
+        cut = floors_of(log.newest_yields(), total, history_acts(log).undone).cut
         ground = SessionTexts(log, EventSeq(below), EventSeq(max(1, cut)))
         said = [Said(EventSeq(below), text) for text in texts]
         return repeated_runs(said, ground.untrusted(EventSeq(below)), ground.brought)

@@ -11,7 +11,7 @@ from tests.api.door import Door, key_for, new_tenant
 
 pytestmark = pytest.mark.django_db
 
-PROSE = "The northern depot sent its figures late, so the comparison waits for them. " * 12
+PROSE = "The northern depot sent its figures late, so the comparison waits for them. " * 40
 STATE_TOOL = "context_update_working_state"
 
 

@@ -14,6 +14,9 @@ POSTS: dict[str, Any] = {
     "sessions/{session}/runs": {"message": "x"},
     "sessions/{session}/end": {},
     "sessions/{session}/epochs": {"reason": "operator", "note": "x"},
+    "sessions/{session}/compactions": {"preview": True},
+    "sessions/{session}/compactions/3/undo": {},
+    "sessions/{session}/presentation": {"target": "3", "form": "pinned", "preview": True},
     "sessions/{session}/tools/weather/revoke": {"note": "x"},
     "sessions/{session}/tools/weather/restore": {"note": "x"},
     "runs/{run}/assemble": {},
@@ -24,6 +27,7 @@ POSTS: dict[str, Any] = {
 }
 EDITS: dict[str, tuple[str, Any]] = {
     "sessions/{session}/authority": ("PUT", {"scopes": []}),
+    "sessions/{session}/working-state": ("PATCH", {"add_constraints": ["x"]}),
     "sessions/{session}": ("PATCH", {"environment": {"a": "b"}}),
 }
 GETS = [
@@ -31,6 +35,8 @@ GETS = [
     "sessions/{session}/events",
     "sessions/{session}/requests",
     "sessions/{session}/export",
+    "sessions/{session}/working-state",
+    "sessions/{session}/compactions",
     "sessions/{session}/plan",
     "sessions/{session}/plans",
     "sessions/{session}/plans/1",
@@ -127,6 +133,7 @@ def test_every_address_is_in_this_matrix() -> None:
             ("<uuid:other>", "{request}"),
             ("<ctx_item:item>", "3.0"),
             ("<ctx_epoch:epoch>", "1"),
+            ("<ctx_epoch:event>", "3"),
             ("<ctx_sha256:sha256>", "{sha256}"),
             ("<path:tool>", "weather"),
             ("<path:principal>", "{principal}"),

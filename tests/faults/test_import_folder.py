@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from ctxengine.ledger.bulk import write_log
 from ctxengine.ledger.models import Body, Event, ImportRow, ItemRow, PlanRow, RequestRow, SessionRow
 from ctxengine.service import import_transcript
 from tests.factories import make_tenant
@@ -173,7 +174,7 @@ def test_a_failure_half_way_leaves_nothing_behind(
         {"traj": [{"role": "user", "content": f"task {n}"}], "task_id": n} for n in range(3)
     ]
     (tmp_path / "episodes.json").write_text(json.dumps(episodes))
-    write_log, written = import_transcript.write_log, 0
+    written = 0
 
     def write(*args: Any, **options: Any) -> None:
         nonlocal written

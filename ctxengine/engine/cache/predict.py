@@ -1,7 +1,8 @@
 """What a request will read from the provider's cache, and what it will write (design 8).
 
 A request is a trail of places: after the prefix and after each segment, with a chained digest and the tokens so far. Two
-requests that share a place share every byte before it. Entries are what earlier requests of the session wrote and what is still alive.
+requests that share a place share every byte before it. Entries are what earlier requests of the session wrote and what is
+still alive.
 """
 
 from __future__ import annotations

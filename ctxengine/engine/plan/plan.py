@@ -51,6 +51,8 @@ class Plan(BaseModel):
     window: int
     max_output: int
     policy: BudgetPolicy
+    prefix_ttl: Literal["5m", "1h"] = "5m"
+    """Life asked for the prefix's cache entries; no part of the plan's identity, it never rotates an epoch."""
     policy_text: str
     framing: str
     framing_version: str

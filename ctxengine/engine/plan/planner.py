@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ctxengine.engine.budget.arithmetic import frame
 from ctxengine.engine.budget.classes import PREFIX_CLASSES, RULE_OF, BudgetClass
@@ -65,6 +66,8 @@ class PlanRequest:
     agent_name: str = ""
     agent_version: str = ""
     policy: BudgetPolicy = BudgetPolicy()
+    prefix_ttl: Literal["5m", "1h"] = "5m"
+    """An hour for scheduled runs, which wait on children and slow tools; the default for every other session."""
     epoch: int = 1
 
 
@@ -138,6 +141,7 @@ def _draft(
         window=request.window,
         max_output=request.max_output,
         policy=request.policy,
+        prefix_ttl=request.prefix_ttl,
         policy_text=POLICY_TEXT,
         framing=framing_text(),
         framing_version=FRAMING_VERSION,
