@@ -2,8 +2,10 @@
 
     python -m bench.survival [--corpus DIR] [--budget TOKENS] [--files N]
 
-Each transcript is read into a log, cut into three parts that are compacted one after another (the third pass merges the first two
-summaries), and the request's row 9 is searched for the exact facts of what the summariser may read: the words of the user and the
+Each transcript is read into a log, cut into three parts that are compacted one after another (the third pass merges the
+first two
+summaries), and the request's row 9 is searched for the exact facts of what the summariser may read: the words of the
+user and the
 model, and call arguments. Results of tools are reachable through their pointers and are counted apart.
 """
 

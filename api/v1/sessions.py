@@ -251,6 +251,8 @@ class SessionsView(WriteView):
             problems=(
                 "plan_overflow",
                 "agent_changed",
+                "invalid_parent",
+                "run_ended",
                 "unknown_engine",
                 "unknown_model",
                 "invalid_content",

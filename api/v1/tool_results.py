@@ -153,6 +153,8 @@ class ToolResultsView(WriteView):
             body=TOOL_RESULTS,
             problems=(
                 "unknown_call",
+                "child_running",
+                "not_a_child",
                 "trust_above_ceiling",
                 "invalid_content",
                 "run_ended",

@@ -66,6 +66,8 @@ class StepInputs(BaseModel):
     folded: tuple[int, ...] = ()
     excluded: tuple[str, ...] = ()
     """Items an operator left out."""
+    marked: dict[str, str] = {}
+    """Digest of each unit that an act of an operator shows in its own way, by its sequence."""
     summary: str = ""
     """Digest of row 9 as it was rendered with its summaries; it stands in where one of them was erased since."""
 

@@ -155,6 +155,19 @@ class ModelRequest:
             for unit, digest in zip(stretch.units, stretch.digests, strict=False)
         }
 
+    def marked_digests(self, marks: Marks) -> dict[EventSeq, str]:
+        """Segment digests of the units that an operator marked, or of which an item was left out."""
+        if not marks:
+            return {}
+        by_hand, out = {*marks.pinned, *marks.folded}, set(marks.excluded)
+        digests = self.unit_digests
+        return {
+            unit.sequence: digests[unit.sequence]
+            for stretch in self.stretches
+            for unit in stretch.units
+            if unit.sequence in by_hand or any(str(item.id) in out for item in unit.items)
+        }
+
     @property
     def unit_tokens(self) -> dict[EventSeq, int]:
         """Tokens of each unit in the form it has here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -141,9 +141,8 @@ class _Rows:
         pointer_floor: EventSeq,
         opaque: Mapping[EventSeq, Sequence[Opaque]],
     ) -> None:
-        """Consecutive units: pointers below the floor, whole from there on."""
-        split = bisect_left(units, pointer_floor, key=attrgetter("sequence"))
-        for form, some in (("pointer", units[:split]), ("whole", units[split:])):
+        """Consecutive units: pointers below the floor but for those kept whole by hand, whole from there on."""
+        for form, some in self._forms(units, pointer_floor):
             apart = (
                 [
                     place
@@ -159,6 +158,20 @@ class _Rows:
                 self._apart(some[place], part, form, tuple(opaque.get(some[place].sequence, ())))
                 begin = place + 1
             self._taped(some[begin:], part, form)
+
+    def _forms(
+        self, units: Sequence[Unit], pointer_floor: EventSeq
+    ) -> Iterator[tuple[str, Sequence[Unit]]]:
+        split = bisect_left(units, pointer_floor, key=attrgetter("sequence"))
+        begin = 0
+        if self.run.marks.pinned:
+            by_hand = set(self.run.marks.pinned)
+            for place in [p for p in range(split) if units[p].sequence in by_hand]:
+                yield "pointer", units[begin:place]
+                yield "whole", units[place : place + 1]
+                begin = place + 1
+        yield "pointer", units[begin:split]
+        yield "whole", units[split:]
 
     def pinned(self, units: Sequence[Unit]) -> None:
         """Units that stand behind history because an operator wants them whole, opened by a platform line (design 7.8)."""

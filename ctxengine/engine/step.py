@@ -172,10 +172,9 @@ def _allocated(
     standing: Standing,
     counter: TokenCounter,
 ) -> Allocation:
-    """Allocate, with room for pinned units that the cut passes: they stand behind history and never yield."""
-    passed = pinned_below(standing.marks, min(floors.cut, boundary))
+    """Allocate, with room for pinned units that the floors pass: they stay whole and never yield."""
+    pinned = _beside_history(log, floors, standing.marks, boundary, counter)
     while True:
-        pinned = sum(unit.tokens for unit in _pinned(log, passed, standing.marks, counter))
         allocation = allocate(
             fixed=fixed,
             policy=policy,
@@ -185,10 +184,24 @@ def _allocated(
             boundary=boundary,
             head=head,
         )
-        now = pinned_below(standing.marks, min(allocation.floors.cut, boundary))
-        if now == passed:
+        now = _beside_history(log, allocation.floors, standing.marks, boundary, counter)
+        if now <= pinned:
             return allocation
-        passed = now
+        pinned = now
+
+
+def _beside_history(
+    log: SessionLog, floors: Floors, marks: Marks, boundary: EventSeq, counter: TokenCounter
+) -> int:
+    """What pinned units take that the sums over units do not hold (tokens).
+
+    All of those that the cut passed, which stand behind history; of those below the pointer floor what pointers would save.
+    """
+    cut = min(floors.cut, boundary)
+    passed = sum(u.tokens for u in _pinned(log, pinned_below(marks, cut), marks, counter))
+    whole = [start for start in marks.pinned if cut <= start < floors.pointer]
+    units = [unit for start in whole for unit in log.units(EventSeq(start), EventSeq(start + 1))]
+    return passed + sum(unit.tokens - unit.pointer_tokens for unit in units)
 
 
 def _pinned(

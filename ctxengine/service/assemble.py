@@ -273,13 +273,17 @@ def _record(
             build_ms=(time.perf_counter() - began) * 1000,
         )
         pressed = int(prepared.allocation.under_pressure)
-        write_request(row, pressed=pressed, renderings=_new_renderings(session, built, warmth))
+        write_request(
+            row, pressed=pressed, renderings=_new_renderings(session, built, inputs, warmth)
+        )
     return row
 
 
-def _new_renderings(session: SessionRow, built: ModelRequest, warmth: Warmth) -> list[Rendering]:
+def _new_renderings(
+    session: SessionRow, built: ModelRequest, inputs: StepInputs, warmth: Warmth
+) -> list[Rendering]:
     """Digests of units that no recorded request held before, as far as this process knows."""
-    digests = digests_of(built)
+    digests = digests_of(built, inputs.marks)
     rows = rendering_rows(session, digests, warmth.digests)
     if rows:
         transaction.on_commit(lambda: warmth.remember(digests))

@@ -35,7 +35,7 @@ def check_parent(actor: Actor, *, occasion: str, parent_run: UUID | None) -> Non
     """A child names the open run it works for.
 
     Raises:
-        ServiceError: 422 `invalid_parent`; 404 when there is no such run; 409 `run_ended`.
+        ServiceError: 422 `invalid_parent` when none is named or there is no such run; 409 `run_ended`.
     """
     if occasion != "child":
         return
@@ -43,7 +43,9 @@ def check_parent(actor: Actor, *, occasion: str, parent_run: UUID | None) -> Non
         raise ServiceError(
             "invalid_parent", 422, "A session with the occasion `child` names its `parent_run`."
         )
-    parent = run_of(actor, parent_run)
+    parent = RunRow.objects.filter(tenant_id=actor.tenant_id, id=parent_run).first()
+    if parent is None:
+        raise ServiceError("invalid_parent", 422, f"There is no run {parent_run}.")
     if parent.state == "ended":
         raise ServiceError(
             "run_ended",

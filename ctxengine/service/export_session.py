@@ -48,11 +48,13 @@ def export_session(
         raw: Leave secrets as they are. Only for those who may see them; it stands in the audit log.
 
     Raises:
-        ServiceError: 404 when there is no such session, 422 for an unknown format, 410 when its plan was erased.
+        ServiceError: 404 when there is no such session, 400 for an unknown format, 410 when its plan was erased.
     """
     if format and format not in FORMATS:
         known = ", ".join(FORMATS)
-        raise ServiceError("unknown_format", 422, f"Cannot export as {format!r}; known: {known}.")
+        raise ServiceError(
+            "invalid_parameter", 400, f"Cannot export as {format!r}; known: {known}."
+        )
     session = session_of(actor, session_id)
     format = format or _own_format(session)
     mask = None if raw else _masked

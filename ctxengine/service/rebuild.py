@@ -75,20 +75,25 @@ def erased_digests(
     gone = list(erased.values_list("id", flat=True))
     if not gone:
         return {}
+    # Pinned units stand before the cut.
+    first = min((inputs.cut, *inputs.pinned))
     events = Event.objects.filter(
-        **key, body_id__in=gone, sequence__gte=inputs.cut, sequence__lte=inputs.content_head
+        **key, body_id__in=gone, sequence__gte=first, sequence__lte=inputs.content_head
     ).values_list("sequence", flat=True)
-    units = ItemRow.objects.filter(**key, sequence__in=list(events))
+    items = ItemRow.objects.filter(**key, sequence__in=list(events))
+    units = list(items.values_list("unit_sequence", flat=True).distinct())
     rows = Rendering.objects.filter(
         **key,
         renderer=rendered_under(plan),
-        unit_sequence__in=list(units.values_list("unit_sequence", flat=True).distinct()),
+        unit_sequence__in=units,
     )
-    return {
+    digests = {
         EventSeq(row.unit_sequence): row.digest
         for row in rows
         if row.form == form_in(inputs, row.unit_sequence)
     }
+    marked = {EventSeq(u): inputs.marked[str(u)] for u in units if str(u) in inputs.marked}
+    return digests | marked
 
 
 def rendered_under(plan: Plan) -> str:

@@ -39,6 +39,7 @@ from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
 from ctxengine.service.crypto import encrypt, new_nonce_key, new_salt
 from ctxengine.service.drafts import content_draft
+from ctxengine.service.original import iso_of, moment_of, usage_of_original
 from ctxengine.service.plans import plan_draft, plan_row
 from ctxengine.service.rebuild import rendered_under
 from ctxengine.service.renderings import Key
@@ -161,7 +162,7 @@ class Reconstruction:
                 number=session.runs,
                 seed_event_sequence=self.log.head().sequence + 1,
                 settings={"imported": True},
-                started_at=_moment(entry.at) or self.now,
+                started_at=moment_of(entry.at) or self.now,
             )
         )
 
@@ -171,7 +172,7 @@ class Reconstruction:
         run = self.out.runs[-1]
         interrupted = bool(self.log.open_calls()) or self._last_is_result()
         run.state, run.outcome = "ended", "interrupted" if interrupted else "completed"
-        run.ended_at = _moment(self._last_at) or self.now
+        run.ended_at = moment_of(self._last_at) or self.now
         ended = EventDraft(
             type=EventType.RUN_ENDED,
             trust=Trust.PLATFORM,
@@ -259,7 +260,7 @@ class Reconstruction:
             counter=plan.counter,
             policy=plan.policy.label,
             framing=plan.framing_version,
-            now=_iso(self._last_at or entry.at),
+            now=iso_of(self._last_at or entry.at),
         )
         floors = floors_of(self.log.newest_yields(), fixed_frame(plan, 1_000_000).total)
         counter = self.memo.counter(self.counter)
@@ -302,12 +303,12 @@ class Reconstruction:
             inputs=prepared.inputs,
             prepared=prepared,
             built=built,
-            at=_moment(self._last_at or entry.at) or self.now,
+            at=moment_of(self._last_at or entry.at) or self.now,
             build_ms=0,
             reconstructed=True,
         )
         row.body_bytes = sum(stretch.totals.bytes for stretch in built.stretches)
-        row.status, row.usage = "answered", _usage(entry)
+        row.status, row.usage = "answered", usage_of_original(entry)
         session.requests += 1
         session.peak_tokens = max(session.peak_tokens, row.total_tokens)
         session.pressure_count += prepared.allocation.under_pressure
@@ -332,7 +333,7 @@ class Reconstruction:
         session.items, session.units, session.turns = head.items, head.units, head.turns
         session.tokens, session.pointer_tokens = head.tokens, head.pointer_tokens
         session.result_tokens = head.result_tokens
-        session.active_at = _moment(self._last_at) or self.now
+        session.active_at = moment_of(self._last_at) or self.now
         return self.out
 
 
@@ -418,39 +419,6 @@ def _session_row(
         settings={"key": model_view(foreign.key), "provider": model_view(foreign.provider)},
         counter=plan.counter,
         last_hash=GENESIS_HASH,
-        created_at=_moment(foreign.started_at) or now,
+        created_at=moment_of(foreign.started_at) or now,
         active_at=now,
     )
-
-
-def _usage(entry: Entry) -> dict[str, Any]:
-    """Usage as the file reports it; it belongs to the original request and teaches nothing (design 7.17)."""
-    if entry.usage is None:
-        return {}
-    fresh, read, written = entry.usage.fresh, entry.usage.cache_read, entry.usage.cache_write
-    return {
-        "fresh": fresh,
-        "cache_read": read,
-        "cache_write_5m": written,
-        "cache_write_1h": None,
-        "output": entry.usage.output,
-        "prompt_total": sum(value or 0 for value in (fresh, read, written)),
-        "problems": [],
-        "of_original": True,
-    }
-
-
-def _iso(text: str | None) -> str | None:
-    moment = _moment(text)
-    return moment.isoformat() if moment is not None else None
-
-
-def _moment(text: str | None) -> datetime | None:
-    """A file's time; None for anything that is not a time with offset."""
-    if not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.request import ModelRequest
 from ctxengine.ledger.models import Rendering, SessionRow
 from ctxengine.service.rebuild import rendered_under
@@ -12,15 +13,15 @@ Key = tuple[str, int, str]
 """What it was rendered under, the unit, the form."""
 
 
-def digests_of(built: ModelRequest) -> dict[Key, str]:
-    """Digests of the request's units; those with reasoning are in the request's own inputs."""
+def digests_of(built: ModelRequest, marks: Marks) -> dict[Key, str]:
+    """Digests of the request's units; those with reasoning or marked by hand are in the request's own inputs."""
     under = rendered_under(built.plan)
-    with_reasoning = set(built.opaque_units)
+    own = {*built.opaque_units, *built.marked_digests(marks)}
     return {
         (under, unit.sequence, stretch.form): digest
         for stretch in built.stretches
         for unit, digest in zip(stretch.units, stretch.digests, strict=False)
-        if unit.sequence not in with_reasoning
+        if unit.sequence not in own
     }
 
 

@@ -133,6 +133,10 @@ def request_row(
             "opaque": {
                 str(sequence): built.unit_digests[sequence] for sequence in built.opaque_units
             },
+            "marked": {
+                str(sequence): digest
+                for sequence, digest in built.marked_digests(inputs.marks).items()
+            },
             "fresh": fresh_digest(built),
             "summary": summary_digest(built) if inputs.packets else "",
         }

@@ -495,7 +495,11 @@ def test_every_optional_field_of_a_session_is_taken(door: Door) -> None:
     assert "Be kind." in text
     assert "Likes tea." in text
     assert "23:59" in text
-    assert request["tools"][0]["name"] == "read_file"
+    assert [t["name"] for t in request["tools"]] == [
+        "context_update_working_state",
+        "read_file",
+        "recall",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_child_runs_answer_is_a_result(door: Door) -> None:
     door.post(
         f"runs/{run}/tool-results", {"results": [{"call_id": "d1", "child_run": child_run}]}
     ).ok()
-    result = door.events(session, "type=tool.result.received&bodies=true&")[0]
+    result = door.events(session, "type=tool.result.received&bodies=1&")[0]
     assert result["trust"] == "MODEL"
     assert "Forty." in str(result)
     assert door.post("sessions", {"occasion": "child"}).status in {422, 400}

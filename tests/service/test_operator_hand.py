@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-from ctxengine.service.specs import ServiceError
+from ctxengine.engine.events import EventType
+from ctxengine.service.erase import erase_person
+from ctxengine.service.prove import replay_request
+from ctxengine.service.specs import PolicySpec, PrincipalSpec, ServiceError
 from tests.cast import AT, Call
 from tests.shrinking import PROSE, Shrinker, body
 
@@ -121,3 +124,47 @@ def test_recall_of_an_excluded_item_says_that_it_is_left_out(runtime: Shrinker) 
     taken = runtime.say("", Call("r1", "recall", json.dumps({"id": f"{result.sequence}.0"})))
     assert "left out by an operator" in (taken.calls[0].result or "")
     assert PROSE not in (taken.calls[0].result or "")
+
+
+def test_a_pinned_turn_stays_whole_below_the_pointer_floor_and_is_paid_for() -> None:
+    runtime = Shrinker(window=60_000, policy=PolicySpec(low_water=1.0))
+    runtime.ask("First.")
+    target = runtime.row.content_sequence
+    runtime.look("c0", "Needle. " + "Row of sheet. " * 3_000)
+    runtime.assemble()
+    runtime.say("Seen.")
+    runtime.ask("Second.")
+    runtime.mark(str(target), "pinned", scope="turn")
+    for number in range(1, 4):
+        runtime.look(f"c{number}", "Row of sheet. " * 2_500)
+        built = runtime.assemble()
+        runtime.say("Seen.")
+        runtime.ask("More.")
+        assert "Needle." in built.body.decode()
+        assert built.budget["request"] <= built.budget["usable"]
+    assert any(
+        e.payload["class"] == "tool_results" for e in runtime.events(EventType.YIELD_APPLIED)
+    )
+    runtime.all_proven()
+
+
+@pytest.mark.parametrize("form", ["pinned", "folded", "excluded"])
+def test_requests_with_marked_units_are_proven_after_an_erasure(form: str) -> None:
+    runtime = Shrinker(principal=PrincipalSpec(id="mara"))
+    runtime.talk(3)
+    runtime.ask("And now?", now=AT)
+    runtime.assemble()
+    target = runtime.events()[2].sequence
+    if form == "excluded":
+        (target, *_) = (e.sequence for e in runtime.events(EventType.TOOL_RESULT))
+        runtime.mark(f"{target}.0", form, scope="item")
+    else:
+        runtime.mark(str(target), form, scope="turn")
+    runtime.assemble()
+    runtime.shrink(through=runtime.row.content_sequence - 1)
+    runtime.assemble()
+    erase_person(actor=runtime.actor, principal="mara", note="asked for")
+    verdicts = [
+        replay_request(actor=runtime.actor, request_id=r.id).verdict for r in runtime.requests
+    ]
+    assert set(verdicts) <= {"identical", "identical_except"}

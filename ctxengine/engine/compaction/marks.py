@@ -55,7 +55,7 @@ def _presented(
 
 
 def _pinned(item: Item) -> Item:
-    """No pointer form: it stays whole below the pointer floor too."""
+    """No pointer form: it stays whole below the pointer floor too (see `rows`)."""
     return replace(item, pointer_tokens=item.tokens)
 
 
