@@ -82,6 +82,10 @@ def member(
         def guarded(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
             viewer = _viewer(request.user, slug)
             try:
+                if any("\x00" in value for value in request.GET.dict().values()):
+                    raise ServiceError(
+                        "invalid_parameter", 400, "An address may not hold the character U+0000."
+                    )
                 if not viewer.at_least(least):
                     raise ServiceError(
                         "role_too_low",

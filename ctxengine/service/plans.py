@@ -65,7 +65,7 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
                 wire_name="",
                 description=model_view(spec.description),
                 input_schema=provider_schema(spec.input_schema_raw),
-                output_schema=provider_schema(spec.output_schema_raw)
+                output_schema=provider_schema(spec.output_schema_raw, of_input=False)
                 if spec.output_schema_raw
                 else None,
                 required_scopes=tuple(sorted(set(spec.required_scopes))),

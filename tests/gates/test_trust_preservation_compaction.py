@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxengine.engine.compaction.parrot import Said, Untrusted, repeated_runs
+from ctxengine.engine.compaction.summarise import LedgerSummariser
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.trust.envelope import count_envelopes, escape
@@ -67,7 +69,17 @@ def shown_to_the_model(text: str) -> str:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_injection_leaves_its_envelope_or_reaches_a_summary_or_a_fact(part: int) -> None:
+def test_no_injection_leaves_its_envelope_or_reaches_a_summary_or_a_fact(
+    part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    honest = LedgerSummariser.summarise
+
+    def watched(self: LedgerSummariser, source: Any, budget_tokens: int) -> Any:
+        seen.append(str(source.model_dump()))
+        return honest(self, source, budget_tokens)
+
+    monkeypatch.setattr(LedgerSummariser, "summarise", watched)
     mine = INJECTIONS[part * 50 : part * 50 + 50]
     assert len(mine) == 50
     runtime = Shrinker()
@@ -88,6 +100,7 @@ def test_no_injection_leaves_its_envelope_or_reaches_a_summary_or_a_fact(part: i
         assert form not in outside
         assert form not in summaries
         assert form not in state
+        assert not any(form in source or repr(form)[1:-1] in source for source in seen)
     for text in texts:
         counted = count_envelopes(text)
         assert counted.opens == counted.closes

@@ -21,8 +21,12 @@ class SchemaError(ValueError):
     """A tool's schema is not a JSON object."""
 
 
-def provider_schema(text: str) -> str:
+def provider_schema(text: str, *, of_input: bool = True) -> str:
     """Rewrite a JSON Schema text into its stable, model-visible form.
+
+    Args:
+        text: the schema as received.
+        of_input: whether it describes a tool's arguments, which every provider wants to be an object.
 
     Raises:
         SchemaError: the text is not a JSON object, or holds numbers JSON does not have.
@@ -34,6 +38,10 @@ def provider_schema(text: str) -> str:
         raise SchemaError(msg) from error
     if node.kind is not NodeKind.OBJECT:
         msg = f"A tool's input_schema must be a JSON object, not a JSON {node.kind.value}."
+        raise SchemaError(msg)
+    type = node.get("type")
+    if of_input and type is not None and type.text() != "object":
+        msg = f'A tool\'s input_schema must have "type": "object", not {model_view(type.raw)[:80]}.'
         raise SchemaError(msg)
     return _schema(node, None)
 

@@ -64,7 +64,7 @@ class CalibrationFactor:
         actual = usage.prompt_total
         ratio = min(max(Fraction(actual, estimated), LOWEST_FACTOR), HIGHEST_FACTOR)
         before = Fraction(self.millionths, _PLACES)
-        after = ratio if self.samples == 0 else before + EWMA_WEIGHT * (ratio - before)
+        after = before + EWMA_WEIGHT * (ratio - before)
         return CalibrationFactor(
             model=self.model,
             millionths=_rounded(after),

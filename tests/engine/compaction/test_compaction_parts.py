@@ -22,7 +22,12 @@ from ctxengine.engine.compaction.packet import CompactionResult, Gap, Packet
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.compaction.soundness import Refusal, SummaryAnswer, unsound
 from ctxengine.engine.compaction.source import SummarySource, is_address
-from ctxengine.engine.compaction.summarise import LedgerSummariser, Range, Surroundings
+from ctxengine.engine.compaction.summarise import (
+    LedgerSummariser,
+    Range,
+    Surroundings,
+    merge,
+)
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.memory import MemoryLog
@@ -163,6 +168,15 @@ def test_a_merge_has_the_union_of_sources_pointers_and_constraints() -> None:
     assert set(merge.source_event_ids) == {i for part in parts for i in part.source_event_ids}
     assert merge.constraints == ("never write to prod",)
     assert [p.depth for p in outcomes[-1].packets] == [2, 1]
+
+
+def test_a_merged_summary_is_never_merged_again() -> None:
+    log = a_log(30)
+    outcomes, results = passes(log, [11, 21, 31])
+    parts = [(packet.sequence, results[packet.sequence]) for packet in outcomes[-1].packets]
+    compactor = a_compactor(log)
+    refused = merge(parts, compactor.surroundings, counter=compactor.counter, budget_tokens=4_000)
+    assert refused is Refusal.DEPTH_EXCEEDED
 
 
 def test_nothing_is_ever_deeper_than_two_and_the_end_is_a_typed_refusal() -> None:

@@ -50,7 +50,12 @@ class Command(BaseCommand):
             left_out = json.dumps([line.as_json() for line in made.left_out])
             text = f'{{"format":"{made.format}","left_out":{left_out},"document":{text}}}'
         if options["output"] is not None:
-            options["output"].write_text(text, encoding="utf-8", newline="")
+            try:
+                options["output"].write_text(text, encoding="utf-8", newline="")
+            except OSError as error:
+                raise CommandError(
+                    f"Cannot write {options['output']}: {error.strerror}."
+                ) from error
         else:
             self.stdout.write(text)
         for line in () if options["json"] else made.left_out:

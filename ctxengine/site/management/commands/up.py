@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import socket
@@ -76,6 +77,7 @@ class Command(BaseCommand):
             serving.give_back()
 
     def _run(self, data: Path, bound: socket.socket, options: dict[str, Any]) -> None:
+        web = _web(bound, data)
         server = None if env.optional("DATABASE_URL") else EmbeddedPostgres(data)
         supervisor = Supervisor(self._say)
         try:
@@ -86,7 +88,7 @@ class Command(BaseCommand):
                 supervisor.add_check(lambda: _mend(server))
             login = self._prepare(data, samples=not options["no_samples"])
             url = url_of(bound)
-            supervisor.add(_web(bound, data))
+            supervisor.add(web)
             supervisor.wait_until(
                 lambda: _healthy(url), seconds=_READY_WITHIN_S, what="The web server"
             )
@@ -178,5 +180,5 @@ def _healthy(url: str) -> bool:
 
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number from 0 to 65535")
     return int(text)
