@@ -122,7 +122,9 @@ def compacted(log: MemoryLog, body_tokens: int) -> tuple[tuple[Packet, ...], int
     for number, below in enumerate(bounds, start=1):
         tokens = log.at(below).tokens - log.at(first).tokens
         outcome = compactor.compact(Range(first, below, tokens), packets, results, body_tokens)
-        made = {(r.first_sequence, r.replaced_through_sequence, r.depth): r for r in outcome.made}
+        made: dict[tuple[int, int, int], CompactionResult] = {
+            (r.first_sequence, r.replaced_through_sequence, r.depth): r for r in outcome.made
+        }
         packets = tuple(
             packet if packet.sequence else packet._replace(sequence=EventSeq(number * 10 + place))
             for place, packet in enumerate(outcome.packets)

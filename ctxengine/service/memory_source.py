@@ -17,12 +17,15 @@ from uuid import UUID
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F
 
+from ctxengine.engine.compaction.parrot import Said, repeated_runs, replace_runs
+from ctxengine.engine.compaction.source import pointer_of, untrusted_of
 from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.log.records import EventRecord
-from ctxengine.engine.ports import MemorySource, SessionLog
+from ctxengine.engine.ports import MemorySource, SessionLog, SumColumn
+from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.step import Memory
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.trust.truncation import truncate_text
@@ -108,6 +111,10 @@ def directive_of(log: SessionLog) -> str:
     return _said(log, newest, ItemKind.USER_MESSAGE)
 
 
+_EVIDENCE_TOKENS = 400_000
+"""How far back an answer is held against the session's evidence (tokens): more than any window it was written in."""
+
+
 def remember_turn(session: SessionRow, run: RunRow, log: SessionLog, *, at: datetime) -> None:
     """Keep a closed turn for recall; nothing is kept of sessions without a principal, nor of turns without an answer."""
     if not session.principal or session.import_sha256 or run.seed_event_sequence is None:
@@ -120,6 +127,7 @@ def remember_turn(session: SessionRow, run: RunRow, log: SessionLog, *, at: date
     asked = _said(log, seed, ItemKind.USER_MESSAGE)
     if not answered or not asked:
         return
+    answered = _own_words(log, reply, answered)
     ClosedTurn.objects.get_or_create(
         tenant_id=session.tenant_id,
         run_id=run.id,
@@ -127,11 +135,20 @@ def remember_turn(session: SessionRow, run: RunRow, log: SessionLog, *, at: date
             "session_id": session.id,
             "principal": session.principal,
             "sequence": seed.sequence,
-            "asked": truncate_text(model_view(asked), _KEPT_CHARS),
-            "answered": truncate_text(model_view(answered), _KEPT_CHARS),
+            "asked": truncate_text(model_view(redact(asked).text), _KEPT_CHARS),
+            "answered": truncate_text(model_view(redact(answered).text), _KEPT_CHARS),
             "closed_at": at,
         },
     )
+
+
+def _own_words(log: SessionLog, reply: EventRecord, answered: str) -> str:
+    """The answer with every stretch that repeats untrusted evidence replaced by its pointer (design 7.2)."""
+    head = log.head()
+    since = log.first(SumColumn.TOKENS, max(0, head.tokens - _EVIDENCE_TOKENS), reply.sequence)
+    said = Said(reply.sequence, answered)
+    (runs,) = repeated_runs([said], untrusted_of(log.units(since.sequence, reply.sequence)))
+    return replace_runs(answered, runs, pointer_of)
 
 
 def _said(log: SessionLog, event: EventRecord | None, kind: ItemKind) -> str:

@@ -20,7 +20,7 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.wire.base import WireApi
 from ctxengine.engine.wire.rules import violations
-from ctxengine.ledger.models import Checkpoint, ItemRow
+from ctxengine.ledger.models import Checkpoint, Event, ItemRow
 from ctxengine.service.compactions import compactions_of
 from ctxengine.service.specs import PolicySpec, ServiceError
 from tests.cast import AT, Call
@@ -159,7 +159,7 @@ class Shrinking(RuleBasedStateMachine):
         assert [c.text for c in self.runtime.state.constraints] == ["never write to prod"]
         self.runtime.all_proven()
 
-    def acts(self) -> list[object]:
+    def acts(self) -> list[Event]:
         return list(self.runtime.events(EventType.PRESENTATION_SET))
 
     def events(self) -> list[int]:

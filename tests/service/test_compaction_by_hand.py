@@ -175,6 +175,7 @@ def test_an_erased_summary_leaves_its_digest_and_its_range() -> None:
     runtime.ask("And now?")
     built = runtime.assemble()
     event = runtime.events(EventType.COMPACTED)[0]
+    assert event.body_id is not None
     Body.objects.filter(tenant_id=runtime.actor.tenant_id, id=event.body_id).update(
         data=b"", salt=b"", erased_at=AT
     )

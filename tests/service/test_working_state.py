@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def runtime() -> Shrinker:
     return made
 
 
-def change(runtime: Shrinker, **fields: object) -> None:
+def change(runtime: Shrinker, **fields: Any) -> None:
     change_constraints(
         actor=runtime.actor, session_id=runtime.session, spec=ChangeConstraints(**fields)
     )

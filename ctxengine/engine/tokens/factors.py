@@ -65,6 +65,9 @@ class CalibrationFactor:
         ratio = min(max(Fraction(actual, estimated), LOWEST_FACTOR), HIGHEST_FACTOR)
         before = Fraction(self.millionths, _PLACES)
         after = before + EWMA_WEIGHT * (ratio - before)
+        if self.samples == 0:
+            # Counts that were too low are believed at once; that they were too high must be shown again and again.
+            after = max(after, ratio)
         return CalibrationFactor(
             model=self.model,
             millionths=_rounded(after),

@@ -147,6 +147,10 @@ def sent(tokens: int) -> Usage:
     return normalise("anthropic", {"input_tokens": tokens, "output_tokens": 1})
 
 
+def test_one_odd_first_receipt_does_not_halve_the_factor() -> None:
+    assert CalibrationFactor("m").reconcile(1_650, sent(640)).value > 0.8
+
+
 def test_the_first_receipt_sets_the_factor_and_later_ones_move_it_by_three_tenths() -> None:
     factor = CalibrationFactor("m").reconcile(10_000, sent(12_000))
     assert factor.value == 1.2

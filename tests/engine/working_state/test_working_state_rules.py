@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,10 +42,14 @@ def task(number: int, status: TaskStatus = TaskStatus.OPEN) -> Task:
     )
 
 
-def fact(number: int, **fields: object) -> Fact:
+def fact(number: int, **fields: Any) -> Fact:
     return Fact(
-        id=f"f{number}", statement=f"fact {number}", trust=Trust.MODEL, sequence=number, **fields
-    )  # type: ignore[arg-type]
+        id=f"f{number}",
+        statement=f"fact {number}",
+        trust=Trust.MODEL,
+        sequence=number,
+        **fields,
+    )
 
 
 def constraint(number: int, text: str = "") -> Constraint:
