@@ -82,7 +82,7 @@ def _remove_left_over_runs() -> None:
 @pytest.fixture(scope="session")
 def embedded_postgres() -> Iterator[EmbeddedPostgres]:
     """The server of this test run, shared by its worker processes."""
-    server = EmbeddedPostgres(Path(os.environ[RUN_FOLDER]))
+    server = EmbeddedPostgres(Path(os.environ[RUN_FOLDER]), durable=False)
     server.start()
     yield server
     server.stop()

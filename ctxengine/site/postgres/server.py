@@ -48,7 +48,14 @@ class EmbeddedPostgres:
     Making the object starts nothing and writes nothing.
     """
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *, durable: bool = True) -> None:
+        """Name the server; nothing is made or started yet.
+
+        Args:
+            data: folder of the instance.
+            durable: False for a server whose data nobody will miss: it waits for no disk.
+        """
+        self.durable = durable
         self.account = _account()
         self.home = self._home_for(data)
         self.cluster = self.home / "cluster"
@@ -148,6 +155,8 @@ class EmbeddedPostgres:
             " -c unix_socket_permissions=0700 -c recovery_init_sync_method=syncfs"
             " -c max_connections=200"
         )
+        if not self.durable:
+            options += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
         while not self._answers():
             if time.monotonic() > deadline:
                 raise PostgresUnavailable(
