@@ -45,7 +45,7 @@ from ctxengine.service.specs import (
 from ctxengine.service.usage import usage_of
 from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import counter_of, log_of
-from ctxengine.service.working_state import StateWriter, observed
+from ctxengine.service.working_state import StateWriter, desk_of, observed
 
 _UNFINISHED = frozenset({"pause_turn", "incomplete"})
 
@@ -251,6 +251,14 @@ class _Taken:
             outcomes=refused,
             sequence=self.sequence + len(drafts),
             any_act=any_act,
+            repeated=desk_of(
+                self.session,
+                self.log,
+                self.plan,
+                run=str(self.run.id),
+                below=self.sequence,
+                now=utc_now(),
+            ).repeated,
         )
 
     def _unwrapped(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,7 @@ from ctxengine.engine.errors import EngineError
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.standing import history_acts, since_keyframe, working_state_of
-from ctxengine.engine.step import fixed_frame, floors_of
+from ctxengine.engine.standing import since_keyframe, working_state_of
 from ctxengine.engine.trust.levels import lowest
 from ctxengine.engine.working_state.block import cap_of
 from ctxengine.engine.working_state.carry import CARRY_RULES
@@ -129,11 +128,18 @@ def observed(
     outcomes: Sequence[Outcome],
     sequence: int,
     any_act: bool,
+    repeated: Callable[[Sequence[str]], Sequence[Sequence[Run]]] = lambda texts: [
+        [] for _ in texts
+    ],
 ) -> list[EventDraft]:
-    """What the runtime itself writes: questions that were asked, tasks and questions that came out."""
+    """What the runtime itself writes: questions that were asked, tasks and questions that came out.
+
+    Args:
+        repeated: what texts repeat of untrusted content; needed where something was asked.
+    """
     drafts: list[EventDraft] = []
     if asked:
-        opened = asked_transition(writer.state, asked)
+        opened = asked_transition(writer.state, asked, repeated)
         if opened is not None:
             drafts.append(writer.draft(opened, sequence))
     if outcomes and (any_act or asked):
@@ -157,11 +163,10 @@ def desk_of(
     Args:
         below: one past the newest event that counts.
     """
-    total = fixed_frame(plan, 1_000_000).total
 
     def repeated(texts: Sequence[str]) -> list[list[Run]]:
-        cut = floors_of(log.newest_yields(), total, history_acts(log).undone).cut
-        ground = SessionTexts(log, EventSeq(below), EventSeq(max(1, cut)))
+        # Prose that is still shown may repeat evidence from before the history cut: all of it counts.
+        ground = SessionTexts(log, EventSeq(below), EventSeq(1))
         said = [Said(EventSeq(below), text) for text in texts]
         return repeated_runs(said, ground.untrusted(EventSeq(below)), ground.brought)
 

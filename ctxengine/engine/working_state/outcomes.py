@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ctxengine.engine.compaction.parrot import Run, replace_runs
+from ctxengine.engine.compaction.source import pointer_of
 from ctxengine.engine.lexeme import LexemeError, parse
 from ctxengine.engine.redaction.redact import redact
-from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.levels import Trust, lowest
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.working_state.limits import MAX_TEXT_CHARS
 from ctxengine.engine.working_state.state import Question, Task, TaskStatus, WorkingState
@@ -48,22 +50,34 @@ def question_text(arguments: str) -> str:
     return redact(model_view(text or arguments)).text[:MAX_TEXT_CHARS]
 
 
-def asked_transition(state: WorkingState, asked: Sequence[Asked]) -> Transition | None:
-    """Open questions gain an entry for each call that asks the user."""
+def asked_transition(
+    state: WorkingState,
+    asked: Sequence[Asked],
+    repeated: Callable[[Sequence[str]], Sequence[Sequence[Run]]],
+) -> Transition | None:
+    """Open questions gain an entry for each call that asks the user.
+
+    Args:
+        repeated: what texts repeat of untrusted content; such a stretch becomes its pointer, and the question is no more
+            trusted than what it repeats.
+    """
     known = {question.call_id for question in state.questions}
     new = [call for call in asked if call.call_id not in known]
     if not new:
         return None
+    texts = [question_text(call.arguments) for call in new]
     return Transition(
         writer="runtime",
         questions=tuple(
             Question(
                 id=f"q{state.made + place}",
-                text=question_text(call.arguments) or "(no text)",
+                text=replace_runs(text, runs, pointer_of) or "(no text)",
                 call_id=call.call_id,
-                trust=Trust.MODEL,
+                trust=lowest([Trust.MODEL, *(run.source.trust for run in runs)]),
             )
-            for place, call in enumerate(new, start=1)
+            for place, (call, text, runs) in enumerate(
+                zip(new, texts, repeated(texts), strict=True), start=1
+            )
         ),
         made=len(new),
     )

@@ -6,6 +6,7 @@ over: a fact becomes a claim of that source, other entries keep a pointer, and a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -39,6 +40,10 @@ class SourceEvent(NamedTuple):
     """Lowest level among the event's items."""
     source: str
     """For example `tool:web.fetch`."""
+
+
+_NAME = re.compile(r"[\w.:-]{1,64}")
+"""What may name a task, its tool or its call: too plain to carry a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,13 @@ class _Resolver:
         return tuple(Constraint(id=self._number("c"), text=text, trust=Trust.MODEL) for text in new)
 
     def _task(self, wish: TaskWish) -> Task:
+        for name in (wish.id, wish.tool, wish.call_id):
+            if name and (not _NAME.fullmatch(name) or any(self._desk.repeated([name]))):
+                raise WishRefused(
+                    "invalid_name",
+                    "Ids and names take letters, digits and . : _ - and quote nothing.",
+                    limit=64,
+                )
         known = next((task for task in self._state.tasks if task.id == wish.id), None)
         if known is None and not wish.title:
             raise WishRefused(
