@@ -8,6 +8,7 @@ from ctxengine.ledger.models.body import Body
 from ctxengine.ledger.models.configuration import AgentVersion, Calibration
 from ctxengine.ledger.models.event import Event
 from ctxengine.ledger.models.item import ItemRow, Rendering, UnitRow
+from ctxengine.ledger.models.job import Job, JobState, OpenRefusal, SideCallRow
 from ctxengine.ledger.models.persona import ClosedTurn, PersonaRevision, SnapshotTrace
 from ctxengine.ledger.models.plan import PlanRow
 from ctxengine.ledger.models.request import RequestRow
@@ -27,7 +28,10 @@ __all__ = [
     "Idempotency",
     "ImportRow",
     "ItemRow",
+    "Job",
+    "JobState",
     "Membership",
+    "OpenRefusal",
     "PersonaRevision",
     "PlanRow",
     "Rendering",
@@ -36,6 +40,7 @@ __all__ = [
     "RunRow",
     "Scope",
     "SessionRow",
+    "SideCallRow",
     "SnapshotTrace",
     "Tenant",
     "UnitRow",

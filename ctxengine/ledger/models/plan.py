@@ -32,6 +32,10 @@ class PlanRow(models.Model):
     renderer = models.CharField(max_length=48)
     counter = models.CharField(max_length=96)
     warnings = models.JSONField(default=list)
+    cost_model = models.JSONField(default=dict)
+    """Dated prices of the model, pinned with the plan, in US dollars per million tokens; empty where unknown."""
+    measured = models.JSONField(default=dict)
+    """What the provider's counting endpoint said of the prefix, once a job has asked; empty until then."""
     created_at = models.DateTimeField()
 
     class Meta:

@@ -41,6 +41,8 @@ class RequestRow(models.Model):
     """`built`, `answered` or `failed`."""
     usage = models.JSONField(default=dict)
     """As reported by the provider, in disjoint buckets; empty when not reported."""
+    verdict = models.JSONField(default=dict)
+    """What was predicted of the cache against what was reported, with the cause of a shortfall; empty until answered."""
     error = models.JSONField(default=dict)
     reconstructed = models.BooleanField(default=False)
     """Made from an imported transcript; never sent by us."""
