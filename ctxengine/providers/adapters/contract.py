@@ -1,7 +1,7 @@
 """What every adapter does, and the values that go in and come out.
 
-An adapter renders a neutral prompt to its provider's wire form, sends it, and reads the answer back into neutral values. It never
-decides what is in a prompt, never retries and never logs content; callers own time, retries and records.
+An adapter renders a neutral prompt to its provider's wire form, sends it, and reads the answer back into neutral values.
+It never decides what is in a prompt, never retries and never logs content; callers own time, retries and records.
 """
 
 from __future__ import annotations
