@@ -30,12 +30,19 @@ _NUMBERED = (
     _Wording(
         re.compile(r"maximum context length is (\d+) tokens\D{0,80}?resulted in (\d+) tokens"), 2, 1
     ),
+    # Servers that count output in say how much of it is prompt; only the prompt can be made shorter.
+    *(
+        _Wording(re.compile(rf"maximum context length is (\d+) tokens.{{0,200}}?{prompt}"), 2, 1)
+        for prompt in (
+            r"contains (?:at least )?(\d+) input tokens",
+            r"\((\d+) (?:in the messages|of text input)",
+            r"(?:requested|contains)\D{0,40}(\d+)",
+        )
+    ),
     _Wording(
-        re.compile(
-            r"maximum context length is (\d+) tokens.{0,200}?(?:requested|contains)\D{0,40}(\d+)"
-        ),
-        2,
+        re.compile(r"input \((\d+) tokens\) is longer than the model's context length \((\d+)"),
         1,
+        2,
     ),
     _Wording(re.compile(r"\((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)"), 1, 2),
     _Wording(
@@ -49,10 +56,13 @@ _NUMBERED = (
 
 _UNNUMBERED = re.compile(
     r"context_length_exceeded|exceed_context_size_error|exceeds the context window|prompt is too long"
-    r"|input is too long|longer than the (?:model's )?context length|maximum context length"
+    r"|input is too long|(?:longer|greater) than the (?:model's )?context length|maximum context length"
     r"|reduce the length of the messages|context window exceeds limit",
     re.IGNORECASE,
 )
+
+_RATE = re.compile(r"tokens per (?:minute|day|hour)|too many tokens, please wait", re.IGNORECASE)
+"""Limits on how often, which some providers word like limits on length and give other statuses."""
 
 _MAX_TEXT_CHARS = 20_000
 
@@ -60,7 +70,7 @@ _MAX_TEXT_CHARS = 20_000
 def read_failure(status: int, body: str) -> Failure:
     """Classify a provider's error by status and wording."""
     text = body[:_MAX_TEXT_CHARS]
-    if status == 429:
+    if status == 429 or (status in {400, 413} and _RATE.search(text)):
         return Failure("rate_limited", "reassemble")
     if status in {401, 403}:
         return Failure("auth", "fail")

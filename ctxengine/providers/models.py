@@ -14,6 +14,10 @@ TABLE_DATE = "2026-11-29"
 
 ASSUMED_WINDOW = 128_000
 ASSUMED_OUTPUT = 8_192
+ASSUMED_LOCAL_WINDOW = 32_768
+"""What a server of one's own is told to hold unless somebody says more: every token of it takes memory there."""
+_CLAUDE_POINT = re.compile(r"(claude-[a-z]+-\d)\.(\d)")
+"""Routers write `4.6` where the vendor writes `4-6`."""
 
 
 class ModelFacts(NamedTuple):
@@ -59,7 +63,9 @@ _TABLE: tuple[_Line, ...] = tuple(
 @lru_cache(maxsize=512)
 def model_facts(provider: str, name: str) -> ModelFacts:
     """Look a model up by provider and name."""
-    lowered = name.lower()
+    if provider == "ollama":
+        return ModelFacts(ASSUMED_LOCAL_WINDOW, ASSUMED_OUTPUT, "assumed")
+    lowered = _CLAUDE_POINT.sub(r"\1-\2", name.lower())
     for line in _TABLE:
         if line.pattern.search(lowered):
             return ModelFacts(line.window, line.max_output, "table")
@@ -90,4 +96,5 @@ _PROVIDER_IDS = {
     "google": "google",
     "openrouter": "openrouter",
     "openrouter-responses": "openrouter",
+    "bedrock": "aws",
 }

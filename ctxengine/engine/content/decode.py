@@ -13,15 +13,17 @@ from typing import Literal
 
 from ctxengine.engine.content.anthropic import read_content, strip_content
 from ctxengine.engine.content.assembly import Assembly, Reading
+from ctxengine.engine.content.bedrock import read_bedrock, strip_bedrock
 from ctxengine.engine.content.errors import ContentError
-from ctxengine.engine.content.openai_chat import read_message, strip_message
+from ctxengine.engine.content.google import read_google, strip_google
+from ctxengine.engine.content.openai_chat import OLLAMA, read_message, strip_message
 from ctxengine.engine.content.openai_responses import read_items, strip_items
 from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, Opaque, TextPart
 
 __all__ = ["ContentError", "Decoded", "Role", "Stripped", "decode", "strip_opaque"]
 
 Role = Literal["user", "assistant"]
-"""Who speaks in a body whose format does not say (`text`, `blocks`, `anthropic`)."""
+"""Who speaks in a body whose format does not say (`text`, `blocks`, `anthropic`, `bedrock`), or says it loosely (`google`)."""
 
 _WHAT = {ContentFormat.BLOCKS: "content blocks", ContentFormat.ANTHROPIC: "Anthropic content"}
 
@@ -71,6 +73,12 @@ def strip_opaque(format: ContentFormat, body: str, *, role: Role = "user") -> St
             return Stripped(strip_message(body), opaque)
         case ContentFormat.OPENAI_RESPONSES:
             return Stripped(strip_items(body), opaque)
+        case ContentFormat.OLLAMA:
+            return Stripped(strip_message(body, OLLAMA), opaque)
+        case ContentFormat.GOOGLE:
+            return Stripped(strip_google(body), opaque)
+        case ContentFormat.BEDROCK:
+            return Stripped(strip_bedrock(body), opaque)
         case _:
             return Stripped(strip_content(body), opaque)
 
@@ -88,3 +96,9 @@ def _read(format: ContentFormat, body: str, role: Role) -> Reading:
             return read_message(body)
         case ContentFormat.OPENAI_RESPONSES:
             return read_items(body)
+        case ContentFormat.OLLAMA:
+            return read_message(body, OLLAMA)
+        case ContentFormat.GOOGLE:
+            return read_google(body, kind)
+        case ContentFormat.BEDROCK:
+            return read_bedrock(body, kind)

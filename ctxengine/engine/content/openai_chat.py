@@ -1,4 +1,4 @@
-"""Reading one OpenAI Chat Completions message.
+"""Reading one OpenAI Chat Completions message, or one of a chat API that is close kin.
 
 Developer and system messages inside a conversation become user-role messages: the event's trust
 says who wrote them. A refusal is what the model said, hence text. Reasoning fields that chat
@@ -6,6 +6,8 @@ servers add are opaque.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from ctxengine.engine.content.assembly import Assembly, Reading
 from ctxengine.engine.content.errors import ContentError
@@ -23,17 +25,29 @@ from ctxengine.engine.content.slices import Member, Span, element_spans, member_
 from ctxengine.engine.items import ForeignPart, ItemKind, Part, TextPart
 from ctxengine.engine.lexeme import Node, NodeKind
 
-OPAQUE_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
+OPAQUE_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 """Members of an assistant message that hold its reasoning."""
 
-_API = "openai"
+
+class ChatDialect(NamedTuple):
+    """What differs between chat APIs of one shape."""
+
+    api: str
+    opaque_members: tuple[str, ...]
+    """Members of an assistant message that hold its reasoning."""
+
+
+OPENAI = ChatDialect("openai", OPAQUE_MEMBERS)
+OLLAMA = ChatDialect("ollama", ("thinking",))
+
+_API = OPENAI.api
 _WHAT = "OpenAI chat message"
 _OPAQUE_PARTS = ("thinking", "reasoning")
 _USER_ROLES = ("user", "developer", "system")
 _RESULT_ROLES = ("tool", "function")
 
 
-def read_message(body: str) -> Reading:
+def read_message(body: str, dialect: ChatDialect = OPENAI) -> Reading:
     """Decode one message object.
 
     Raises:
@@ -49,10 +63,11 @@ def read_message(body: str) -> Reading:
         assembly.result(
             optional_text(message, "tool_call_id", "message"),
             _result_parts(message),
-            name=optional_text(message, "name", "message"),
+            name=optional_text(message, "name", "message")
+            or optional_text(message, "tool_name", "message"),
         )
     elif role == "assistant":
-        assembly = _assistant(message, body)
+        assembly = _assistant(message, body, dialect)
     else:
         raise ContentError(
             f"{_WHAT}: role {role!r} is unknown; expected user, assistant, tool, function, "
@@ -61,7 +76,7 @@ def read_message(body: str) -> Reading:
     return assembly.reading()
 
 
-def strip_message(body: str) -> str:
+def strip_message(body: str, dialect: ChatDialect = OPENAI) -> str:
     """The body without its reasoning; everything else keeps its bytes."""
     message = _message(body)
     if optional_text(message, "role", "message") != "assistant":
@@ -73,7 +88,7 @@ def strip_message(body: str) -> str:
         if drop:
             body = _without_parts(body, drop)
     members = member_spans(body)
-    dropped = [i for i, member in enumerate(members) if _is_opaque(body, member)]
+    dropped = [i for i, member in enumerate(members) if _is_opaque(body, member, dialect)]
     return without(body, tuple(member.whole for member in members), dropped)
 
 
@@ -90,20 +105,20 @@ def _without_parts(body: str, drop: list[int]) -> str:
     return body[:start] + without(content, element_spans(content), drop) + body[end:]
 
 
-def _is_opaque(body: str, member: Member) -> bool:
-    return member.key in OPAQUE_MEMBERS and _text(body, member.value) != "null"
+def _is_opaque(body: str, member: Member, dialect: ChatDialect) -> bool:
+    return member.key in dialect.opaque_members and _text(body, member.value) != "null"
 
 
 def _text(body: str, span: Span) -> str:
     return body[span.start : span.end]
 
 
-def _assistant(message: Node, body: str) -> Assembly:
+def _assistant(message: Node, body: str, dialect: ChatDialect) -> Assembly:
     assembly = Assembly(ItemKind.ASSISTANT_MESSAGE)
-    if any(field(message, name) is not None for name in OPAQUE_MEMBERS):
+    if any(field(message, name) is not None for name in dialect.opaque_members):
         for member in member_spans(body):
-            if _is_opaque(body, member):
-                assembly.opaque(member.key, "{" + _text(body, member.whole) + "}", _API)
+            if _is_opaque(body, member, dialect):
+                assembly.opaque(member.key, "{" + _text(body, member.whole) + "}", dialect.api)
     calls, legacy = field(message, "tool_calls"), field(message, "function_call")
     _content(assembly, message, filler=calls is not None or legacy is not None)
     refusal = optional_text(message, "refusal", "message")

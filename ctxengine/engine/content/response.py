@@ -15,8 +15,8 @@ from ctxengine.engine.lexeme import Node, NodeKind
 
 _WHAT = "response"
 _SHAPES = (
-    "an Anthropic message, an OpenAI chat completion, an OpenAI response, or content blocks with a "
-    "stop_reason"
+    "an Anthropic message, an OpenAI chat completion, an OpenAI response, a Gemini, Ollama or Bedrock "
+    "Converse response, or content blocks with a stop_reason"
 )
 
 
@@ -27,8 +27,8 @@ class ResponseContent:
     format: ContentFormat
     body: str
     stop_reason: str | None
-    """The provider's own word: `stop_reason`, `finish_reason`, or a Responses status or its reason
-    when incomplete.
+    """The provider's own word: `stop_reason`, `finish_reason`, `finishReason`, `stopReason`,
+    `done_reason`, or a Responses status or its reason when incomplete.
     """
     usage_raw: str | None
     """Raw JSON text of the usage object."""
@@ -47,8 +47,15 @@ def from_response(raw: str) -> ResponseContent:
         raise ContentError(f"{_WHAT}: an object is required, found {root.kind}.")
     if field(root, "choices") is not None:
         return _chat(root)
-    if field(root, "output") is not None:
+    if field(root, "candidates") is not None:
+        return _google(root)
+    output = field(root, "output")
+    if output is not None and output.kind is NodeKind.OBJECT:
+        return _bedrock(root, output)
+    if output is not None:
         return _responses(root)
+    if field(root, "message") is not None and field(root, "done") is not None:
+        return _ollama(root)
     content = field(root, "content")
     if content is not None:
         own = optional_text(root, "type", _WHAT) == "message"
@@ -103,3 +110,65 @@ def _responses(root: Node) -> ResponseContent:
         output.raw,
         reason or optional_text(root, "status", _WHAT),
     )
+
+
+def _google(root: Node) -> ResponseContent:
+    candidates = field(root, "candidates")
+    first = None if candidates is None else next(iter(candidates), None)
+    content = None if first is None else field(first, "content")
+    if first is None or content is None:
+        raise ContentError(
+            f"{_WHAT}.candidates[0].content: missing; report a blocked prompt as `error`."
+        )
+    reason = _text_of(first, "finishReason", "finish_reason")
+    if reason is None:
+        raise ContentError(
+            f"{_WHAT}.candidates[0].finishReason: missing; join the chunks of a stream first."
+        )
+    usage = _member(root, "usageMetadata", "usage_metadata")
+    return ResponseContent(
+        format=ContentFormat.GOOGLE,
+        body=content.raw,
+        stop_reason=reason,
+        usage_raw=None if usage is None else usage.raw,
+        model=_text_of(root, "modelVersion", "model_version"),
+        response_id=_text_of(root, "responseId", "response_id"),
+    )
+
+
+def _bedrock(root: Node, output: Node) -> ResponseContent:
+    message = field(output, "message")
+    content = None if message is None else field(message, "content")
+    if content is None:
+        raise ContentError(f"{_WHAT}.output.message.content: missing.")
+    reason = optional_text(root, "stopReason", _WHAT)
+    return _content(root, ContentFormat.BEDROCK, content.raw, reason)
+
+
+_OLLAMA_USAGE = ("prompt_eval_count", "eval_count")
+
+
+def _ollama(root: Node) -> ResponseContent:
+    done, message = field(root, "done"), field(root, "message")
+    if done is None or done.kind is not NodeKind.TRUE or message is None:
+        raise ContentError(f"{_WHAT}.done: not true; join the chunks of a stream first.")
+    counts = [(name, field(root, name)) for name in _OLLAMA_USAGE]
+    usage = [f'"{name}":{node.raw}' for name, node in counts if node is not None]
+    return ResponseContent(
+        format=ContentFormat.OLLAMA,
+        body=message.raw,
+        stop_reason=optional_text(root, "done_reason", _WHAT),
+        usage_raw="{" + ",".join(usage) + "}" if usage else None,
+        model=optional_text(root, "model", _WHAT),
+        response_id=None,
+    )
+
+
+def _member(node: Node, one: str, other: str) -> Node | None:
+    found = field(node, one)
+    return found if found is not None else field(node, other)
+
+
+def _text_of(node: Node, one: str, other: str) -> str | None:
+    found = _member(node, one, other)
+    return None if found is None else found.text()

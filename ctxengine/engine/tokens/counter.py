@@ -23,6 +23,7 @@ class FamilyCounter:
         self.family = family
         self.label = f"{COUNTER_VERSION}/{family.name}"
         self.exact = family.exact
+        self.tools_once = family.tools_once
 
     def text(self, text: str) -> int:
         """Tokens of a text, rounded up."""

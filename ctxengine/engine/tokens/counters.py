@@ -12,7 +12,7 @@ import gzip
 import hashlib
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from types import FunctionType
 from typing import Any
@@ -21,6 +21,7 @@ import tiktoken
 from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
 from ctxengine.engine.errors import EngineError
+from ctxengine.engine.tokens.native_count import TextCounter, native_counter
 
 PIECE_CHARS = 1 << 16
 """Longest piece given to the tokenizer at once."""
@@ -59,10 +60,22 @@ def count(text: str, encoding: str) -> int:
         ValueError: no vocabulary of that name is shipped.
         VocabularyDamaged: the package data was changed.
     """
-    encoder = _load(Encoding(encoding))
+    counted = _counter(encoding)
     if len(text) <= PIECE_CHARS:
-        return len(encoder.encode_ordinary(text))
-    return sum(len(encoder.encode_ordinary(piece)) for piece in _pieces(text))
+        return counted(text)
+    # The same pieces whoever counts, so that a count does not depend on what is installed.
+    return sum(map(counted, _pieces(text)))
+
+
+def reference_count(text: str, encoding: str) -> int:
+    """What the reference library says of one piece of text; raises as `count` does."""
+    return len(_load(Encoding(encoding)).encode_ordinary(text))
+
+
+@lru_cache(maxsize=len(Encoding))
+def _counter(encoding: str) -> TextCounter:
+    name = Encoding(encoding)
+    return native_counter(name.value) or partial(reference_count, encoding=name)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -2,6 +2,12 @@
 
 It divides budgets and never touches stored counts. A value per model; a session reads it when a run
 starts, so what a run teaches applies from the next one (design 7.16).
+
+It starts conservative without being more than 1: where the tokenizer is not known, raw counts carry
+the class priors of `families`, which lie above the mean measured for each class, and the policy's
+margin comes on top. What makes that hold is the other direction: receipts that say counts are too
+high are believed only once there are `ENOUGH_SAMPLES` of them, while one that says they are too low
+counts at once.
 """
 
 from __future__ import annotations
@@ -16,6 +22,9 @@ EWMA_WEIGHT = Fraction(3, 10)
 
 LOWEST_FACTOR, HIGHEST_FACTOR = Fraction(1, 2), Fraction(4)
 """A single odd receipt may not move the factor beyond these."""
+
+ENOUGH_SAMPLES = 5
+"""Receipts before a factor below 1 is used: so few may all be of one kind of content."""
 
 MIN_CALIBRATION_TOKENS = 200
 """A smaller prompt is mostly framing and teaches nothing about content."""
@@ -33,6 +42,11 @@ class CalibrationFactor:
     samples: int = 0
     last_error_millionths: int = 0
     """Signed error of the newest estimate, factor applied: positive when it was too low."""
+
+    @property
+    def in_force(self) -> int:
+        """The factor (millionths) that a new run divides its budget by."""
+        return self.millionths if self.samples >= ENOUGH_SAMPLES else max(_PLACES, self.millionths)
 
     @property
     def value(self) -> float:

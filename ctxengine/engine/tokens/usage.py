@@ -8,7 +8,7 @@ request that was sent, and `billed_input`, which also holds what server-side ite
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,13 +64,12 @@ def normalise(provider: str, usage: Mapping[str, Any], *, window: int | None = N
     The object's own fields decide its dialect; the provider settles what they leave open.
 
     Args:
-        provider: `anthropic`, `openai`, `openai-responses` or a provider speaking one of these.
+        provider: a provider's name in REST.
         usage: the object as decoded.
         window: the model's context window; a prompt beyond it is flagged.
     """
     reader = _Figures()
-    read_dialect = _anthropic if _is_anthropic(provider, usage) else _openai
-    found = read_dialect(usage, reader)
+    found = _dialect_of(provider, usage)(usage, reader)
     fresh, read, written_5m, written_1h, output, extra_input, extra_output = found
     total = fresh + read + written_5m + written_1h
     if window is not None and total > window:
@@ -123,6 +122,15 @@ class _Figures:
                 return value
             return 0
         return 0
+
+
+def _dialect_of(
+    provider: str, usage: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any], _Figures], _Buckets]:
+    for names, reads in _OWN_NAMES:
+        if not names.isdisjoint(usage):
+            return reads
+    return _anthropic if _is_anthropic(provider, usage) else _openai
 
 
 def _is_anthropic(provider: str, usage: Mapping[str, Any]) -> bool:
@@ -189,3 +197,55 @@ def _openai(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
         read = min(read, total)
         written = min(written, total - read)
     return (total - read - written, read, written, 0, output, 0, 0)
+
+
+def _google(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
+    """Gemini: the prompt includes what was cached; tool use is a prompt of its own, thoughts are output."""
+    total = reader.read(usage, "promptTokenCount", "prompt_token_count")
+    total += reader.read(usage, "toolUsePromptTokenCount", "tool_use_prompt_token_count")
+    read = reader.read(usage, "cachedContentTokenCount", "cached_content_token_count")
+    output = reader.read(usage, "candidatesTokenCount", "candidates_token_count")
+    output += reader.read(usage, "thoughtsTokenCount", "thoughts_token_count")
+    if read > total:
+        reader.problems.append(f"{read:,} cached tokens cannot be part of a prompt of {total:,}.")
+        read = total
+    return (total - read, read, 0, 0, output, 0, 0)
+
+
+def _bedrock(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
+    """Bedrock Converse: disjoint already; lives are told by the details."""
+    written = reader.read(usage, "cacheWriteInputTokens")
+    details = usage.get("cacheDetails")
+    long_lived = sum(
+        reader.read(entry, "inputTokens")
+        for entry in (details if isinstance(details, list) else ())
+        if isinstance(entry, Mapping) and entry.get("ttl") == "1h"
+    )
+    if long_lived > written:
+        reader.problems.append(
+            f"cacheDetails adds up to {long_lived:,} tokens, cacheWriteInputTokens says {written:,}."
+        )
+        long_lived = written
+    return (
+        reader.read(usage, "inputTokens"),
+        reader.read(usage, "cacheReadInputTokens"),
+        written - long_lived,
+        long_lived,
+        reader.read(usage, "outputTokens"),
+        0,
+        0,
+    )
+
+
+def _ollama(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
+    """Ollama: the whole prompt, whatever of it was still in its key-value cache."""
+    fresh, output = reader.read(usage, "prompt_eval_count"), reader.read(usage, "eval_count")
+    return (fresh, 0, 0, 0, output, 0, 0)
+
+
+_OWN_NAMES: tuple[tuple[frozenset[str], Callable[[Mapping[str, Any], _Figures], _Buckets]], ...] = (
+    (frozenset({"promptTokenCount", "prompt_token_count"}), _google),
+    (frozenset({"inputTokens", "outputTokens"}), _bedrock),
+    (frozenset({"prompt_eval_count", "eval_count"}), _ollama),
+)
+"""Names of figures that only one API uses."""

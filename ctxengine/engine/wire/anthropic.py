@@ -40,6 +40,7 @@ from ctxengine.engine.wire.encoding import (
     utf8,
 )
 from ctxengine.engine.wire.markers import Ttl, place, refuse_growing_ttl
+from ctxengine.engine.wire.tool_search import deferred, search_declaration
 
 REASONING_KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Opaque blocks that say nothing by themselves."""
@@ -60,6 +61,7 @@ class AnthropicRenderer:
 
     api = WireApi.ANTHROPIC
     version = "anthropic-1"
+    states_window = False
 
     def fragments(self, message: WireMessage) -> tuple[Fragment, ...]:
         """Blocks of one message, results before anything else in a user message.
@@ -205,13 +207,18 @@ def _system(prefix: WirePrefix) -> list[str]:
 
 def _prefix(prefix: WirePrefix, tools_ttl: Ttl | None, system_ttl: Ttl | None) -> bytes:
     pieces = []
-    for key, values, ttl in (
-        ("tools", [_tool(tool) for tool in prefix.tools], tools_ttl),
-        ("system", [_text(text) for text in _system(prefix)], system_ttl),
+    aside = [deferred(_tool(tool)) for tool in prefix.deferred]
+    search = [search_declaration(WireApi.ANTHROPIC)] if aside else []
+    for key, values, ttl, behind in (
+        ("tools", search + [_tool(tool) for tool in prefix.tools], tools_ttl, aside),
+        ("system", [_text(text) for text in _system(prefix)], system_ttl, []),
     ):
         if values:
-            data = utf8(",".join(values), f"The prefix part {key!r}")
-            pieces.append(b'"%s":[' % key.encode() + _marked(data, ttl) + b"]")
+            what = f"The prefix part {key!r}"
+            # A definition kept aside stands behind the marker: it can carry none.
+            parts = [_marked(utf8(",".join(values), what), ttl)]
+            parts += [utf8(",".join(behind), what)] if behind else []
+            pieces.append(b'"%s":[' % key.encode() + b",".join(parts) + b"]")
     return b",".join(pieces)
 
 

@@ -18,6 +18,9 @@ class WireApi(StrEnum):
     ANTHROPIC = "anthropic"
     OPENAI_CHAT = "openai"
     OPENAI_RESPONSES = "openai-responses"
+    GOOGLE = "google"
+    OLLAMA = "ollama"
+    BEDROCK = "bedrock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class WirePrefix:
 
     system: tuple[str, ...]
     tools: tuple[WireTool, ...]
+    deferred: tuple[WireTool, ...] = ()
+    """Definitions that the provider keeps aside for its own search; only where `tool_search` says that it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,8 @@ class WireParams:
     max_output_tokens: int
     session_key: str
     """Provider cache routing key (`session-` and 32 hex characters)."""
+    window: int = 0
+    """The model's context window in tokens, for an API that must be told; 0 leaves it unsaid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +160,8 @@ class WireRenderer(Protocol):
 
     api: WireApi
     version: str
+    states_window: bool
+    """Whether the body says how large the model's window is."""
 
     def fragments(self, message: WireMessage) -> tuple[Fragment, ...]:
         """Render one message. Pure; equal messages give equal bytes."""

@@ -20,6 +20,9 @@ CALL_ID_LIMIT = 40
 """Shortest call-id limit among the APIs, in characters."""
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_BAD_START = re.compile(r"[^a-zA-Z_]")
+"""First characters that one of the APIs refuses."""
+_WIRE_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{NAME_LIMIT - 1}}}")
 _CALL_ID = re.compile(rf"[a-zA-Z0-9_-]{{1,{CALL_ID_LIMIT}}}")
 _SERVER_ID = "srvtoolu_"
 _ESCAPE = re.compile(
@@ -36,13 +39,13 @@ def wire_names(names: Sequence[str], limit: int = NAME_LIMIT) -> dict[str, str]:
     """Map ledger names to distinct wire names; the outcome does not depend on the order of `names`.
 
     A name that fits as it is keeps its spelling. Any other has its forbidden characters replaced by
-    `_`, and carries eight hex digits of its own hash when it was cut or when the plain form is not
-    its alone.
+    `_`, gets one in front where it begins with a digit or a dash, and carries eight hex digits of
+    its own hash when it was cut or when the plain form is not its alone.
 
     Raises:
         WireInvalid: a name is empty.
     """
-    plain = {name: _FORBIDDEN.sub("_", name) for name in sorted(set(names))}
+    plain = {name: _plain(name) for name in sorted(set(names))}
     if "" in plain:
         raise WireInvalid("A tool has an empty name; give it one.")
     claims: dict[str, list[str]] = {}
@@ -101,6 +104,25 @@ def lone_surrogate_escape(text: str) -> int | None:
     if "\\ud" not in text and "\\uD" not in text:
         return None
     return next((m.start() for m in _ESCAPE.finditer(text) if _is_lone(m)), None)
+
+
+def refuse_unlike(call_id: str | None, name: str | None) -> None:
+    """Refuse an id or a tool name that some API would refuse.
+
+    Raises:
+        WireInvalid: one of them is too long or has a forbidden character.
+    """
+    for value, shape, what in (
+        (call_id, _CALL_ID, "call id"),
+        (name, _WIRE_NAME, "tool name"),
+    ):
+        if value is not None and shape.fullmatch(value) is None:
+            raise WireInvalid(f"The {what} {value!r} does not match {shape.pattern}; map it.")
+
+
+def _plain(name: str) -> str:
+    form = _FORBIDDEN.sub("_", name)
+    return f"_{form}" if _BAD_START.match(form) else form
 
 
 def _acceptable(call_id: str) -> bool:

@@ -41,7 +41,7 @@ from ctxengine.engine.wire.encoding import (
 from ctxengine.engine.wire.markers import place
 from ctxengine.engine.wire.openai_parts import EXPLICIT, check, with_breakpoint
 
-MEMBER_KINDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+MEMBER_KINDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
 """Opaque kinds that are members of the assistant message: their raw text is an object of that one
 member.
 """
@@ -55,6 +55,7 @@ class OpenAIChatRenderer:
 
     api = WireApi.OPENAI_CHAT
     version = "openai-chat-1"
+    states_window = False
 
     def fragments(self, message: WireMessage) -> tuple[Fragment, ...]:
         """Messages of one turn: tool messages first, then the user's; or one assistant message.

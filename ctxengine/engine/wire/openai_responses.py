@@ -3,9 +3,10 @@
 The system texts are one developer message, since top-level instructions cannot carry a breakpoint
 (design 7.13). Reasoning items go back as they came, directly in front of what they produced; that
 one item carries the id the provider gave it, since a server that knows the pair refuses one half
-without the other. No other item has an id, so none can demand a partner that is not there. A text
-of an assistant turn is a message item with its `phase`. The API has no error flag for outputs; a
-fixed line in front of the content says that the call failed. White-space-only texts are left out.
+without the other. No other message, call or item of the tool search has an id, so none can demand
+a partner that is not there. A text of an assistant turn is a message item with its `phase`. The API
+has no error flag for outputs; a fixed line in front of the content says that the call failed.
+White-space-only texts are left out.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ from ctxengine.engine.wire.encoding import (
 )
 from ctxengine.engine.wire.markers import place
 from ctxengine.engine.wire.openai_parts import EXPLICIT, check, with_breakpoint
+from ctxengine.engine.wire.tool_search import (
+    deferred,
+    is_item,
+    search_declaration,
+    without_id,
+)
 
 ID_LIMIT = 64
 NAME_LIMIT = 128
@@ -53,6 +60,7 @@ class OpenAIResponsesRenderer:
 
     api = WireApi.OPENAI_RESPONSES
     version = "openai-responses-1"
+    states_window = False
 
     def fragments(self, message: WireMessage) -> tuple[Fragment, ...]:
         """Items of one turn; a turn of reasoning alone gives none.
@@ -150,7 +158,8 @@ def _assistant_item(part: WirePart, phase: str | None, item_id: str | None) -> s
                 f'"arguments":{quoted(part.arguments)}}}'
             )
         case WireOpaque():
-            return part.raw
+            # What a search leaves is accepted without an id; under its own it demands the reasoning in front of it.
+            return without_id(part.raw) if item_id is None and is_item(part.kind) else part.raw
         case WireImage():
             return _spoken(IMAGE_LEFT_OUT, phase, item_id)
         case WireFile():
@@ -228,9 +237,11 @@ def _system(prefix: WirePrefix) -> list[str]:
 
 
 def _prefix(prefix: WirePrefix, *, marked: bool) -> bytes:
-    tools = ""
-    if prefix.tools:
-        tools = f'"tools":[{",".join(_tool(tool) for tool in prefix.tools)}],'
+    declared = [_tool(tool) for tool in prefix.tools]
+    if prefix.deferred:
+        aside = [deferred(_tool(tool)) for tool in prefix.deferred]
+        declared = [search_declaration(WireApi.OPENAI_RESPONSES), *declared, *aside]
+    tools = f'"tools":[{",".join(declared)}],' if declared else ""
     region = utf8(f'{tools}"input":[', "The tool definitions")
     system = _system(prefix)
     if not system:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.wire.anthropic import AnthropicRenderer
 from ctxengine.engine.wire.base import WireApi, WireRenderer
+from ctxengine.engine.wire.bedrock import BedrockRenderer
+from ctxengine.engine.wire.google import GoogleRenderer
+from ctxengine.engine.wire.ollama import OllamaRenderer
 from ctxengine.engine.wire.openai_chat import OpenAIChatRenderer
 from ctxengine.engine.wire.openai_responses import OpenAIResponsesRenderer
 
@@ -19,6 +22,9 @@ _RENDERERS: dict[WireApi, WireRenderer] = {
     WireApi.ANTHROPIC: AnthropicRenderer(),
     WireApi.OPENAI_CHAT: OpenAIChatRenderer(),
     WireApi.OPENAI_RESPONSES: OpenAIResponsesRenderer(),
+    WireApi.GOOGLE: GoogleRenderer(),
+    WireApi.OLLAMA: OllamaRenderer(),
+    WireApi.BEDROCK: BedrockRenderer(),
 }
 
 PROVIDER_API: dict[str, WireApi] = {
@@ -28,6 +34,9 @@ PROVIDER_API: dict[str, WireApi] = {
     "compatible": WireApi.OPENAI_CHAT,
     "openai-responses": WireApi.OPENAI_RESPONSES,
     "openrouter-responses": WireApi.OPENAI_RESPONSES,
+    "google": WireApi.GOOGLE,
+    "ollama": WireApi.OLLAMA,
+    "bedrock": WireApi.BEDROCK,
 }
 """Providers a session may name, and the API each is spoken to in."""
 

@@ -12,7 +12,10 @@ from typing import Any
 from ctxengine.engine.wire import (
     anthropic_turns,
     rules_anthropic,
+    rules_bedrock,
     rules_chat,
+    rules_google,
+    rules_ollama,
     rules_responses,
 )
 from ctxengine.engine.wire.base import WireApi
@@ -24,6 +27,9 @@ RULES: tuple[Rule, ...] = (
     *rules_anthropic.RULES,
     *rules_chat.RULES,
     *rules_responses.RULES,
+    *rules_google.RULES,
+    *rules_ollama.RULES,
+    *rules_bedrock.RULES,
 )
 """Every rule of every API, in the order in which breaches are reported."""
 
@@ -36,6 +42,9 @@ _READERS: dict[WireApi, Callable[[dict[str, Any]], object]] = {
     WireApi.ANTHROPIC: anthropic_turns.read,
     WireApi.OPENAI_CHAT: rules_chat.read,
     WireApi.OPENAI_RESPONSES: rules_responses.read,
+    WireApi.GOOGLE: rules_google.read,
+    WireApi.OLLAMA: rules_ollama.read,
+    WireApi.BEDROCK: rules_bedrock.read,
 }
 
 

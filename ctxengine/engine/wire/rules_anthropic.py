@@ -98,6 +98,22 @@ def _tools_unique(request: Request) -> Iterator[Found]:
     return repeated(((str(t.get("name")), f"$.tools[{i}]") for i, t in tools), "The tool name")
 
 
+def _tools_in_prompt(request: Request) -> Iterator[Found]:
+    tools = objects(request.body.get("tools"))
+    if tools and all(tool.get("defer_loading") for tool in tools):
+        yield Found("$.tools", "Every tool is kept aside; one at least must stand in the prompt.")
+
+
+def _references(request: Request) -> Iterator[Found]:
+    declared = {tool.get("name") for tool in objects(request.body.get("tools"))}
+    for block in request.blocks("tool_search_tool_result", "tool_result"):
+        content = block.data.get("content")
+        found = content.get("tool_references") if isinstance(content, dict) else content
+        for entry in objects(found):
+            if entry.get("type") == "tool_reference" and entry.get("tool_name") not in declared:
+                yield Found(block.path, f"There is no tool {entry.get('tool_name')!r} to refer to.")
+
+
 def _no_empty_text(request: Request) -> Iterator[Found]:
     system = request.body.get("system")
     texts = [(text, f"$.system[{i}]") for i, text in enumerate(objects(system))]
@@ -202,6 +218,7 @@ def _result(call_id: str) -> dict[str, Any]:
 _HELLO = _user(_text("Hello"))
 _SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 _TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
+_REFERENCE = {"type": "tool_reference", "tool_name": "gone"}
 _SHORT = {"cache_control": {"type": "ephemeral"}}
 _LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
@@ -289,6 +306,22 @@ RULES = (
         _tools_unique,
         _HELLO,
         tools=[_TOOL, _TOOL],
+    ),
+    _rule(
+        "tools.prompt",
+        "At least one tool is not kept aside for the search.",
+        "providers 6 A",
+        _tools_in_prompt,
+        _HELLO,
+        tools=[_TOOL | {"defer_loading": True}],
+    ),
+    _rule(
+        "tools.references",
+        "What a search found is among the tools.",
+        "providers 6 A",
+        _references,
+        *(_HELLO, _assistant(_use("a")), _user(_result("a") | {"content": [_REFERENCE]})),
+        tools=[_TOOL],
     ),
     _rule(
         "text.empty",

@@ -21,6 +21,7 @@ _MAX_FILE_DATA = 73_400_320
 _CALL = "function_call"
 _OUTPUT = "function_call_output"
 _REASONING = "reasoning"
+_OF_THE_MODEL = (_CALL, "message", "tool_search_call")
 _ROLES = ("user", "assistant", "developer", "system")
 
 
@@ -116,6 +117,15 @@ def _tools_unique(request: Request) -> Iterator[Found]:
     return repeated(named, "The function name")
 
 
+def _search_declared(request: Request) -> Iterator[Found]:
+    tools = objects(request.body.get("tools"))
+    if any(tool.get("type") == "tool_search" for tool in tools):
+        return
+    for index, tool in enumerate(tools):
+        if any(one.get("defer_loading") for one in (tool, *objects(tool.get("tools")))):
+            yield Found(f"$.tools[{index}]", "A function is kept aside and nothing searches.")
+
+
 def _sizes(request: Request) -> Iterator[Found]:
     for item, path in request.of(_OUTPUT):
         output = item.get("output")
@@ -142,7 +152,7 @@ def _partnered(request: Request) -> Iterator[Found]:
             reasoned = True
         elif not _produced(item):
             reasoned = False
-        elif item.get("id") and not reasoned and kind_of(item) in (_CALL, "message"):
+        elif item.get("id") and not reasoned and kind_of(item) in _OF_THE_MODEL:
             yield Found(
                 f"$.input[{number}].id", "An item with an id of its own may demand its reasoning."
             )
@@ -296,6 +306,14 @@ RULES = (
         _tools_unique,
         _HELLO,
         tools=[_TOOL, _TOOL],
+    ),
+    _rule(
+        "tools.search",
+        "Functions kept aside need the tool search.",
+        "providers 6 Og",
+        _search_declared,
+        _HELLO,
+        tools=[_TOOL | {"defer_loading": True}],
     ),
     Rule(
         id="openai-responses.sizes",

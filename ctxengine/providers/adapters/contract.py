@@ -46,6 +46,8 @@ class Prompt:
     max_output_tokens: int = 1024
     session_key: str = ""
     """Routes consecutive calls to the same cache where the provider has such a key."""
+    window: int = 0
+    """Tokens of context that a server of one's own is told to use (Ollama); 0 asks for what the prompt needs."""
 
 
 class Stop(StrEnum):
@@ -86,7 +88,8 @@ class ProviderError(Exception):
     """A side call failed. Holds no prompt text, no key and no raw SDK error.
 
     Codes: `over_length`, `rate_limited`, `transient`, `auth`, `invalid_request`, `too_large`, `no_key`, `not_allowed` (base URL
-    outside the operator's list), `not_supported`, `bad_answer` (the reply could not be read), `cancelled`.
+    outside the operator's list), `not_supported`, `bad_answer` (the reply could not be read), `count_unavailable`,
+    `cancelled`.
     """
 
     def __init__(
@@ -172,5 +175,44 @@ class Adapter(Protocol):
 
         Raises:
             ProviderError: unreachable, no key, refused.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NativeWindow:
+    """A provider's own replacement for the messages it was shown: opaque, for that provider and model alone."""
+
+    items: tuple[str, ...] = field(repr=False)
+    """Raw JSON text of each block or item, in order, to be sent back byte for byte. Empty when the provider made no summary,
+    which it bills all the same."""
+    usage: Usage | None
+    model: str
+    response_id: str
+    stop_raw: str
+    """The provider's word for how it ended."""
+    latency_ms: int
+
+
+class NativeCompactor(Protocol):
+    """An adapter whose provider compacts a conversation itself and counts one exactly (providers.md 4 and 5)."""
+
+    name: str
+
+    def compact(
+        self, body: dict[str, Any], *, timeout_s: float, cancelled: Cancelled = never_cancelled
+    ) -> NativeWindow:
+        """Have the provider compact what a request body holds; the body is that of an ordinary request.
+
+        Raises:
+            ProviderError: anything else than a readable answer.
+        """
+        ...
+
+    def count_exactly(self, body: dict[str, Any], *, timeout_s: float) -> int:
+        """Input tokens of a body by the provider's own endpoint.
+
+        Raises:
+            ProviderError: `count_unavailable` where it has no such endpoint; otherwise why the count failed.
         """
         ...

@@ -126,6 +126,13 @@ def _marker_place(found: _Found, body: Json) -> Refusal:
     return Refusal(f"{path}.{kind}.cache_control: Extra inputs are not permitted")
 
 
+def _reference(found: _Found, _body: Json) -> Refusal:
+    name = found[0].detail.split("'")[1]
+    return Refusal(
+        f"{dotted(found[0].path)}: Tool reference '{name}' not found in available tools"
+    )
+
+
 def _said(text: str) -> Wording:
     """A wording that names the place in front of fixed words."""
     return lambda found, _body: Refusal(f"{dotted(found[0].path)}{text}")
@@ -149,6 +156,8 @@ WORDINGS: Mapping[str, Wording] = {
     "anthropic.server.open_turn": _open_server_turn,
     "anthropic.tools.name": _name_pattern,
     "anthropic.tools.unique": _fixed("tools: Tool names must be unique."),
+    "anthropic.tools.prompt": _fixed("At least one tool must have defer_loading=false"),
+    "anthropic.tools.references": _reference,
     "anthropic.text.empty": _empty_text,
     "anthropic.message.empty": _empty_message,
     "anthropic.first.user": _fixed('messages: first message must use the "user" role'),

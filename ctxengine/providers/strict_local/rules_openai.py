@@ -203,6 +203,9 @@ RESPONSES: Mapping[str, Wording] = {
     "openai-responses.ids.length": _limited(64),
     "openai-responses.tools.name": _limited(128),
     "openai-responses.tools.unique": _twice,
+    "openai-responses.tools.search": lambda _found, _body: Refusal(
+        "Deferred tools require tools.tool_search", param="tools"
+    ),
     "openai-responses.sizes": _sizes,
     "openai-responses.reasoning.followed": _followed,
     "openai-responses.reasoning.summary": lambda found, _body: missing(

@@ -186,3 +186,56 @@ def test_a_refusal_raises_the_factor_and_never_lowers_it() -> None:
     assert factor.raised_to(100_000, 150_000).value == 1.5
     assert factor.raised_to(100_000, 90_000).value == 1.1
     assert factor.raised_to(0, 90_000) is factor
+
+
+GEMINI = {
+    "promptTokenCount": 900,
+    "cachedContentTokenCount": 400,
+    "toolUsePromptTokenCount": 10,
+    "candidatesTokenCount": 20,
+    "thoughtsTokenCount": 5,
+}
+CONVERSE = {
+    "inputTokens": 500,
+    "cacheReadInputTokens": 300,
+    "cacheWriteInputTokens": 100,
+    "cacheDetails": [{"ttl": "5m", "inputTokens": 60}, {"ttl": "1h", "inputTokens": 40}],
+    "outputTokens": 25,
+}
+
+
+@pytest.mark.parametrize(
+    ("provider", "usage", "buckets"),
+    [
+        ("google", GEMINI, (510, 400, 0, 0, 25)),
+        ("google", {"prompt_token_count": 9, "candidates_token_count": 2}, (9, 0, 0, 0, 2)),
+        ("bedrock", CONVERSE, (500, 300, 60, 40, 25)),
+        ("bedrock", {"inputTokens": 7, "outputTokens": 1}, (7, 0, 0, 0, 1)),
+        ("ollama", {"prompt_eval_count": 26, "eval_count": 298}, (26, 0, 0, 0, 298)),
+    ],
+)
+def test_native_figures_fall_into_the_same_buckets(
+    provider: str, usage: dict[str, Any], buckets: tuple[int, ...]
+) -> None:
+    found = normalise(provider, usage)
+    assert found.problems == ()
+    written = (found.cache_write_5m, found.cache_write_1h)
+    assert (found.fresh, found.cache_read, *written, found.output) == buckets
+    assert found.prompt_total == sum(buckets[:4])
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"promptTokenCount": 10, "cachedContentTokenCount": 11},
+        {
+            "inputTokens": 1,
+            "cacheWriteInputTokens": 5,
+            "cacheDetails": [{"ttl": "1h", "inputTokens": 6}],
+        },
+        {"prompt_eval_count": -1},
+    ],
+)
+def test_native_figures_that_cannot_be_are_flagged(usage: dict[str, Any]) -> None:
+    found = normalise("google", usage)
+    assert found.problems and not found.calibrates

@@ -26,7 +26,10 @@ from ctxengine.engine.wire.registry import PROVIDER_API, UnsupportedProvider, re
 from ctxengine.engine.wire.rules import violations
 from tests.engine.wire.conversations import NO_PREFIX, PARAMS, PREFIX, conversations
 
-RENDERERS = [renderer_for(name) for name in ("anthropic", "openai", "openai-responses")]
+RENDERERS = [
+    renderer_for(name)
+    for name in ("anthropic", "openai", "openai-responses", "google", "ollama", "bedrock")
+]
 every_api = pytest.mark.parametrize("renderer", RENDERERS, ids=lambda renderer: renderer.api)
 MARKS = {"cache_control", "prompt_cache_breakpoint", "prompt_cache_options"}
 
@@ -38,7 +41,10 @@ def fragments(renderer: WireRenderer, messages: Sequence[WireMessage]) -> tuple[
 def unmarked(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: unmarked(v) for k, v in value.items() if k not in MARKS}
-    return [unmarked(v) for v in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    # Bedrock's markers are blocks of their own.
+    return [unmarked(v) for v in value if not (isinstance(v, dict) and "cachePoint" in v)]
 
 
 def as_parts(value: Any) -> Any:
@@ -57,7 +63,8 @@ def as_parts(value: Any) -> Any:
 def test_every_body_passes_every_rule(
     renderer: WireRenderer, messages: tuple[WireMessage, ...], framed: bool
 ) -> None:
-    prefix = PREFIX if framed else NO_PREFIX
+    # Bedrock takes no history with calls where no tool is declared.
+    prefix = PREFIX if framed or renderer.api is WireApi.BEDROCK else NO_PREFIX
     body = renderer.body(prefix, fragments(renderer, messages), PARAMS)
     assert violations(renderer.api, body) == ()
 
@@ -143,7 +150,7 @@ def spelled_out(value: Any) -> Any:
     return [spelled_out(entry) for entry in value]
 
 
-@every_api
+@pytest.mark.parametrize("renderer", RENDERERS[:3], ids=lambda renderer: renderer.api)
 @given(conversations())
 def test_bodies_fit_the_types_of_the_official_client(
     renderer: WireRenderer, messages: tuple[WireMessage, ...]
@@ -194,5 +201,5 @@ def test_every_named_provider_has_a_renderer(provider: str) -> None:
 
 
 def test_a_provider_without_a_renderer_is_named_with_the_alternatives() -> None:
-    with pytest.raises(UnsupportedProvider, match=r"'bedrock'.*anthropic"):
-        renderer_for("bedrock")
+    with pytest.raises(UnsupportedProvider, match=r"'carrier-pigeon'.*anthropic"):
+        renderer_for("carrier-pigeon")

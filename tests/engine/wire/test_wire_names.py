@@ -44,6 +44,11 @@ def test_a_long_name_is_cut_and_suffixed() -> None:
     assert re.fullmatch(r"n{55}_[0-9a-f]{8}", mapped)
 
 
+def test_a_name_that_begins_as_one_api_forbids_gets_an_underscore_in_front() -> None:
+    assert wire_names(["1st", "-x", "_2nd"]) == {"1st": "_1st", "-x": "_-x", "_2nd": "_2nd"}
+    assert wire_names(["1st", "_1st"])["_1st"] == "_1st"
+
+
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(WireInvalid, match="empty name"):
         wire_names(["a", ""])
@@ -56,7 +61,7 @@ def test_wire_names_are_valid_distinct_and_independent_of_order(
     mapped = wire_names(names)
     assert set(mapped) == set(names)
     assert len(set(mapped.values())) == len(names)
-    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in mapped.values())
+    assert all(re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", name) for name in mapped.values())
     assert wire_names(list(reversed(names))) == mapped
     assert wire_names(sorted(names)) == mapped
 
