@@ -4,14 +4,17 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 PORT ?= 8000
+TURNS ?= 8
 SOURCES := $(wildcard ctxengine inspector api workers manage.py)
 TEMPLATES := $(wildcard templates inspector api)
 
-.PHONY: help install install-test up test lint types format lock clean
+.PHONY: help install install-test up examples test faults lint types format lock clean
 
 help:
 	@echo "make up        install, start everything and print the address and the login (PORT=8000)"
+	@echo "make examples  run the example agents on all three APIs against the strict local provider (TURNS=8)"
 	@echo "make test      install what the tests need and run every check"
+	@echo "make faults    only the tests that kill workers, brokers and databases"
 	@echo "make install   build .venv from the lock"
 	@echo "make lint      ruff, import contracts, deployment, API schema, templates, spelling"
 	@echo "make types     mypy"
@@ -25,13 +28,20 @@ install:
 install-test:
 	@sh .ci/install requirements-test.lock
 	@sh .ci/chromium
+	@sh .ci/brokers
 
 # exec: the process that make waits for is the one that gets the signals.
 up: install
 	@exec $(PY) manage.py up --port $(PORT)
 
+examples: install
+	@$(PY) -m examples.run_all --turns $(TURNS) --thinking --trouble
+
 test: install-test lint types
 	$(PY) -m pytest -n 2
+
+faults: install-test
+	$(PY) -m pytest -m faults -p no:randomly
 
 lint: install-test
 	$(PY) -m ruff check .

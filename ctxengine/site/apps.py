@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from ctxengine.site.tracing import start_tracing
+
 
 class SiteConfig(AppConfig):
-    """Registers the site's management commands."""
+    """Registers the site's management commands, and starts tracing where it is asked for."""
 
     name = "ctxengine.site"
     label = "ctx_site"
+
+    def ready(self) -> None:
+        """Begin to send spans, if an address is set."""
+        start_tracing()

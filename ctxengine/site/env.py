@@ -80,6 +80,18 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     raise SettingError(name, found, "one of " + ", ".join(allowed))
 
 
+def matching(name: str, default: str, shape: str, wanted: str) -> str:
+    """A value of a shape, given as a regular expression for the whole of it.
+
+    Raises:
+        SettingError: a value of another shape; it must be `wanted`.
+    """
+    found = optional(name)
+    if found is not None and not re.fullmatch(shape, found):
+        raise SettingError(name, found, wanted)
+    return found or default
+
+
 def hosts(name: str, default: tuple[str, ...]) -> list[str]:
     """Host names separated by commas, as Django's ALLOWED_HOSTS takes them (no scheme, no port).
 

@@ -1,25 +1,61 @@
-"""The health check: is this process able to serve, database included."""
+"""The health check: is this process able to serve, database included, and is there somebody to do jobs."""
 
 from __future__ import annotations
 
 import logging
+import threading
+import time
 
-from django.db import DatabaseError, connection
+from django.conf import settings
+from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from ctxengine.service.jobs.presence import workers_present
+
 _log = logging.getLogger(__name__)
+_ASK_THE_BROKER_EVERY_S = 2.0
 
 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 `{"status": "ok"}`, or 503 naming the part that does not answer."""
+    """200 `{"status": "ok", "broker", "workers"}`, or 503 naming the part that does not answer.
+
+    Broker and workers do not make a web process unhealthy: it takes jobs without them, and they are done later.
+    """
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        workers = workers_present()
     except DatabaseError as error:
         _log.warning("health check: the database does not answer (%s)", type(error).__name__)
         return JsonResponse({"status": "unavailable", "part": "database"}, status=503)
-    return JsonResponse({"status": "ok"})
+    return JsonResponse({"status": "ok", "broker": _broker.state(), "workers": workers})
+
+
+class _Broker:
+    """How the broker was when last asked; a busy health check does not ask it each time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked_at = -_ASK_THE_BROKER_EVERY_S
+        self._state = "unreachable"
+
+    def state(self) -> str:
+        """`ok`, `unreachable`, or `none` where messages are switched off."""
+        if not settings.CTX_JOB_SENDER:
+            return "none"
+        due = time.monotonic() - self._asked_at >= _ASK_THE_BROKER_EVERY_S
+        if due and self._lock.acquire(blocking=False):
+            # One asks, the others answer with what was last known: a dead broker holds up nobody else.
+            try:
+                from workers.send import broker_answers  # Celery, which only this needs
+
+                self._state = "ok" if broker_answers() else "unreachable"
+                self._asked_at = time.monotonic()
+            finally:
+                self._lock.release()
+        return self._state
+
+
+_broker = _Broker()

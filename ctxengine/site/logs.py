@@ -10,6 +10,8 @@ from typing import Any
 
 _MESSAGE_LIMIT_CHARS = 300
 _FRAME_LIMIT = 25
+_TALKATIVE = ("anthropic", "httpcore2", "httpx2", "openai")
+"""Clients that write request bodies, or a line for every call, into their lower levels."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -41,6 +43,7 @@ class JsonFormatter(logging.Formatter):
 
 def logging_settings(level: str) -> dict[str, Any]:
     """Django's LOGGING: everything from `level` up, to stderr."""
+    quiet = "ERROR" if level == "ERROR" else "WARNING"
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -50,6 +53,7 @@ def logging_settings(level: str) -> dict[str, Any]:
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
+            **{name: {"level": quiet} for name in _TALKATIVE},
         },
     }
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import csp.constants
 
-from ctxengine.site import env, keys, logs, places
+from ctxengine.site import broker, env, keys, logs, places, provider_access
 from ctxengine.site.databases import database_settings
 
 BASE_DIR = places.CHECKOUT
@@ -147,6 +147,27 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = env.whole(
     "CTX_MAX_BODY_BYTES", 64 * 1024 * 1024, least=64 * 1024, most=2**31
 )
 
+# --- model providers --------------------------------------------------------------------------------------------------
+
+CTX_PROVIDER_KEYS = provider_access.provider_keys()
+CTX_PROVIDER_URLS = provider_access.provider_urls()
+CTX_PROBE_HOSTED = env.choice("CTX_PROBE_HOSTED", "off", ("off", "full"))
+"""The allow-list: a provider is called at its official address, or at the one listed here."""
+CTX_BEDROCK_REGION = env.matching(
+    "AWS_REGION", "us-east-1", r"[a-z]{2}(-[a-z]+)+-\d", "a region such as us-east-1"
+)
+
+# --- monitoring -------------------------------------------------------------------------------------------------------
+
+CTX_METRICS_TOKEN = env.optional("CTX_METRICS_TOKEN")
+"""Opens `/metrics` to its bearer; without it there is no such address."""
+CTX_TRACE_CONTENT = env.choice(
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+    "NO_CONTENT",
+    ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT", "true", "false"),
+)
+"""Whether spans carry what the model said, masked; never what it thought."""
+
 # --- static files -----------------------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"
@@ -187,7 +208,14 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {"JobState": "ctxengine.ledger.models.job.JobState"},
 }
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = broker.broker_url(env.optional("CELERY_BROKER_URL"), data=CTX_DATA_DIR)
+CTX_JOB_SENDER = "workers.send.send_job"
+"""Hands a wake-up message to the broker; empty where nobody listens, such as in tests."""
 
 LOGGING = logs.logging_settings(
     env.choice("CTX_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))

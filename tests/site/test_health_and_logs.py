@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,8 +19,19 @@ from ctxengine.site.logs import JsonFormatter
 @pytest.mark.django_db
 def test_the_health_check_asks_the_database(client: Client) -> None:
     answer = client.get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ok", "broker": "none", "workers": 0}
     assert "no-store" in answer.headers["Cache-Control"]
+
+
+@pytest.mark.django_db
+def test_a_dead_broker_is_said_and_makes_no_web_process_unhealthy(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CTX_JOB_SENDER = "workers.send.send_job"
+    monkeypatch.setattr("workers.send.waiting", lambda _: None)
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()["broker"]) == (200, "unreachable")
 
 
 def test_the_health_check_says_when_the_database_is_away() -> None:

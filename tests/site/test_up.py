@@ -35,7 +35,7 @@ class Running:
         environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith("CTX_") and name != "DATABASE_URL"
+            if not name.startswith("CTX_") and name not in {"DATABASE_URL", "CELERY_BROKER_URL"}
         }
         self.errors = (data / "stderr.txt").open("a+")
         self.process = subprocess.Popen(
@@ -106,17 +106,31 @@ def eventually(condition: Callable[[], Any], what: str) -> None:
         time.sleep(0.1)
 
 
+def said_by(url: str) -> Any:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)
+    except OSError:
+        return None
+
+
 def gunicorns(data: Path) -> list[int]:
     """Processes that serve this data folder, parents before children."""
+    return processes(data, b"gunicorn")
+
+
+def processes(data: Path, word: bytes) -> list[int]:
+    """Processes of this data folder with a word on their command line, parents before children."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
+                line = (entry / "cmdline").read_bytes()
                 environment = (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if b"gunicorn" in words and os.fsencode(f"CTX_DATA_DIR={data}") in environment:
+            ours = os.fsencode(f"CTX_DATA_DIR={data}") in environment
+            if word in line and (ours or os.fsencode(data) in line):
                 found.append(int(entry.name))
     return sorted(found)
 
@@ -130,7 +144,8 @@ def test_it_serves_survives_kills_and_ends_without_a_trace(
 ) -> None:
     running = start("--port", "0", "--no-samples")
     answer = running.answer()
-    assert list(answer) == ["url", "username", "password", "api_key"]
+    assert list(answer) == ["url", "username", "password", "api_key", "broker", "worker"]
+    assert (answer["broker"], answer["worker"]) == ("embedded", "running")
     health = answer["url"] + "/healthz"
     assert get(health) == 200
     assert get(answer["url"] + "/login/") == 200
@@ -148,16 +163,24 @@ def test_it_serves_survives_kills_and_ends_without_a_trace(
     eventually(lambda: "database had stopped" in running.said(), "a new Postgres")
     eventually(lambda: get(health) == 200, "an answer with the new Postgres")
 
+    os.kill(processes(data, b"celery")[0], signal.SIGKILL)
+    eventually(lambda: "worker process had ended" in running.said(), "a new worker")
+    os.kill(processes(data, b"unixsocket:")[0], signal.SIGKILL)
+    eventually(lambda: "broker process had ended" in running.said(), "a new broker")
+    eventually(lambda: said_by(health) == {"status": "ok", "broker": "ok", "workers": 1}, "health")
+
     # Killed itself, it takes the web processes along; the next start finds database and login as they were.
     running.process.kill()
     running.process.wait()
     eventually(lambda: not gunicorns(data), "the end of the web processes")
+    eventually(lambda: not processes(data, b"celery"), "the end of the worker")
+    eventually(lambda: not processes(data, b"unixsocket:"), "the end of the broker")
     again = start("--port", "0", "--no-samples")
     same = again.answer()
     assert {**same, "url": ""} == {**answer, "url": ""}
     assert get(same["url"] + "/healthz") == 200
     assert again.end() == 0
-    assert gunicorns(data) == []
+    assert gunicorns(data) == processes(data, b"celery") == processes(data, b"unixsocket:") == []
     assert not EmbeddedPostgres(data).ready()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import sys
 from collections import Counter
@@ -15,6 +16,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 if TYPE_CHECKING:
     from ctxengine.service.import_transcript import ImportOutcome
     from ctxengine.service.specs import Actor
+
+_NOBODY_READS = 141
+"""Exit status of a command that a closed pipe ended, as shells count it."""
 
 
 class Command(BaseCommand):
@@ -30,7 +34,15 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON line per file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import every file in turn."""
+        """Import every file in turn; where nobody reads what is printed any more, end without a word."""
+        try:
+            self._import_all(options)
+        except BrokenPipeError:
+            # What is still buffered would fail once more when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(_NOBODY_READS) from None
+
+    def _import_all(self, options: dict[str, Any]) -> None:
         from ctxengine.service.bootstrap import actor_for
 
         actor = actor_for(options["tenant"])
@@ -43,6 +55,7 @@ class Command(BaseCommand):
                 self.stdout.write(json.dumps(outcome.as_json() | about))
             else:
                 self._print(path, outcome, options["dry_run"])
+            self.stdout.flush()
         if not options["json"]:
             found = ", ".join(f"{count} {name}" for name, count in sorted(statuses.items()))
             self.stdout.write(f"{sum(statuses.values())} files: {found or 'none found'}")

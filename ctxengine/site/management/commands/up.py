@@ -20,6 +20,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from ctxengine.site import env, instance, places
+from ctxengine.site.broker import BrokerUnavailable, EmbeddedBroker
 from ctxengine.site.listening import PortTaken, listen_at, url_of
 from ctxengine.site.postgres.binaries import PostgresUnavailable
 from ctxengine.site.postgres.server import EmbeddedPostgres
@@ -27,8 +28,8 @@ from ctxengine.site.supervisor import Child, Supervisor, SupervisorError, ended_
 
 _READY_WITHIN_S = 90
 _TROUBLE = (
-    PortTaken, PostgresUnavailable, SupervisorError, instance.AlreadyServed, env.SettingError,
-    PermissionError,
+    PortTaken, PostgresUnavailable, BrokerUnavailable, SupervisorError, instance.AlreadyServed,
+    env.SettingError, PermissionError,
 )  # fmt: skip
 
 
@@ -36,8 +37,8 @@ class Command(BaseCommand):
     """Starts the database, migrates, loads the samples, serves, and stays until it is told to stop."""
 
     help = (
-        "Start everything (database, migrations, samples, web server) in the foreground and print"
-        " the address, a login and an API key."
+        "Start everything (database, migrations, samples, broker, web server, worker) in the foreground"
+        " and print the address, a login and an API key."
     )
     requires_system_checks: list[str] = []
 
@@ -57,7 +58,7 @@ class Command(BaseCommand):
 
         Raises:
             CommandError: a taken port, a data folder that is served already, no Postgres, or a web process that
-                does not come up.
+                does not come up; no broker program, or a worker that does not come up.
         """
         with ended_by_signals():
             try:
@@ -77,7 +78,7 @@ class Command(BaseCommand):
             serving.give_back()
 
     def _run(self, data: Path, bound: socket.socket, options: dict[str, Any]) -> None:
-        web = _web(bound, data)
+        web, worker, broker = _web(bound, data), _worker(data), _broker(data)
         server = None if env.optional("DATABASE_URL") else EmbeddedPostgres(data)
         supervisor = Supervisor(self._say)
         try:
@@ -88,11 +89,17 @@ class Command(BaseCommand):
                 supervisor.add_check(lambda: _mend(server))
             login = self._prepare(data, samples=not options["no_samples"])
             url = url_of(bound)
+            if broker is not None:
+                supervisor.add(broker.child())
             supervisor.add(web)
+            supervisor.add(worker)
             supervisor.wait_until(
-                lambda: _healthy(url), seconds=_READY_WITHIN_S, what="The web server"
+                lambda: _health(url) is not None, seconds=_READY_WITHIN_S, what="The web server"
             )
-            self._announce(url, login, as_json=options["json"])
+            supervisor.wait_until(
+                lambda: _works(_health(url)), seconds=_READY_WITHIN_S, what="The worker"
+            )
+            self._announce(url, login, broker, as_json=options["json"])
             while True:
                 supervisor.tick()
         finally:
@@ -121,13 +128,17 @@ class Command(BaseCommand):
         connections.close_all()
         return login
 
-    def _announce(self, url: str, login: instance.Login, *, as_json: bool) -> None:
+    def _announce(
+        self, url: str, login: instance.Login, broker: EmbeddedBroker | None, *, as_json: bool
+    ) -> None:
         if as_json:
             answer = {
                 "url": url,
                 "username": login.username,
                 "password": login.password,
                 "api_key": login.api_key,
+                "broker": "embedded" if broker is not None else "given",
+                "worker": "running",
             }
             self.stdout.write(json.dumps(answer))
         else:
@@ -151,11 +162,32 @@ def _web(bound: socket.socket, data: Path) -> Child:
         "--threads", str(env.whole("CTX_WEB_THREADS", 16, least=1, most=256)),
         "--graceful-timeout", "10", "--log-level", "warning", "--no-control-socket",
     ]  # fmt: skip
-    environment = os.environ | {
+    return Child(
+        "web", command, _environment(data), str(places.CHECKOUT), inherited=(bound.fileno(),)
+    )
+
+
+def _worker(data: Path) -> Child:
+    """The worker of all queues."""
+    command = [
+        sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker",
+        "--concurrency", str(env.whole("CTX_WORKER_PROCESSES", 2, least=1, most=64)),
+        "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
+    ]  # fmt: skip
+    # Told to end, it gives running jobs a few seconds; what they do not finish is taken up at the next start.
+    environment = _environment(data) | {"REMAP_SIGTERM": "SIGQUIT"}
+    return Child("worker", command, environment, str(places.CHECKOUT))
+
+
+def _broker(data: Path) -> EmbeddedBroker | None:
+    return None if env.optional("CELERY_BROKER_URL") else EmbeddedBroker(data)
+
+
+def _environment(data: Path) -> dict[str, str]:
+    return os.environ | {
         "CTX_DATA_DIR": str(data),
         "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
     }
-    return Child("web", command, environment, str(places.CHECKOUT), inherited=(bound.fileno(),))
 
 
 def _mend(server: EmbeddedPostgres) -> bool:
@@ -165,7 +197,8 @@ def _mend(server: EmbeddedPostgres) -> bool:
     return True
 
 
-def _healthy(url: str) -> bool:
+def _health(url: str) -> dict[str, Any] | None:
+    """What the health check says; None where it does not answer, or not well."""
     host = settings.ALLOWED_HOSTS[0].lstrip(".")
     request = urllib.request.Request(  # noqa: S310  our own http address
         url + "/healthz", headers={"Host": "localhost" if host == "*" else host}
@@ -173,9 +206,13 @@ def _healthy(url: str) -> bool:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(request, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
+            return dict(json.load(answer)) if answer.status == 200 else None
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+
+
+def _works(health: dict[str, Any] | None) -> bool:
+    return bool(health and health.get("workers"))
 
 
 def _port(text: str) -> int:

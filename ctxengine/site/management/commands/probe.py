@@ -1,0 +1,88 @@
+"""`manage.py probe PROVIDER/MODEL`: the capacity ladder, now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+
+class Command(BaseCommand):
+    """Measures what a model can use, and keeps the profile where sessions read it."""
+
+    help = "Measure how much of its window a model can use, and keep the profile."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument("model", help="PROVIDER/MODEL, such as ollama/qwen3:8b")
+        parser.add_argument(
+            "--plan", type=UUID, metavar="SESSION", help="probe behind this session's prefix"
+        )
+        parser.add_argument("--max", type=int, metavar="TOKENS", help="highest prompt to try")
+        parser.add_argument(
+            "--time", type=float, default=600.0, metavar="SECONDS", help="time box (600)"
+        )
+        parser.add_argument(
+            "--hosted", action="store_true", help="agree to what a hosted model costs"
+        )
+        parser.add_argument("--tenant", help="slug of the tenant (the only one where there is one)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Probe and report."""
+        from ctxengine.service.probe.run_probe import ProbeWanted, run_probe
+        from ctxengine.service.specs import Actor, ServiceError
+
+        provider, slash, model = options["model"].partition("/")
+        if not slash or not provider or not model:
+            raise CommandError("Name the model as PROVIDER/MODEL, for example ollama/qwen3:8b.")
+        if options["max"] is not None and options["max"] < 500:
+            raise CommandError("--max is a number of tokens, at least 500.")
+        tenant = _tenant(options["tenant"])
+        wanted = ProbeWanted(
+            provider=provider,
+            model=model,
+            session_id=options["plan"],
+            largest=options["max"],
+            time_box_s=options["time"],
+            hosted=options["hosted"],
+        )
+        actor = Actor(tenant.id, "command:probe")
+        try:
+            profile = run_probe(actor=actor, wanted=wanted, seen=self._tell)
+        except ServiceError as error:
+            raise CommandError(error.detail) from error
+        if options["json"]:
+            self.stdout.write(profile.model_dump_json())
+            return
+        horizon = profile.horizon
+        how = "native calls" if horizon.native_calls else "calls written as text"
+        stopped = profile.provenance.stopped
+        self.stdout.write(
+            f"{provider}/{model}: follows instructions up to {horizon.tokens:,} tokens "
+            f"(confidence {horizon.confidence:.2f}, {how}) of a declared window of {profile.declared_window:,}; "
+            f"cache: {profile.cache.value}{f'; ended early: {stopped}' if stopped else ''}."
+        )
+
+    def _tell(self, seen: Sequence[Any], following: Any) -> None:
+        newest = seen[-1] if seen else None
+        if newest is not None:
+            self.stderr.write(
+                f"{newest.tokens:>9,} tokens  {newest.grade.value:<6} {newest.latency_ms:>7,} ms"
+            )
+        if following is None:
+            self.stderr.write("cache ...")
+
+
+def _tenant(slug: str | None) -> Any:
+    from ctxengine.ledger.models import Tenant
+
+    found = list(Tenant.objects.filter(slug=slug) if slug else Tenant.objects.all()[:2])
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(Tenant.objects.order_by("slug").values_list("slug", flat=True)[:20])
+    raise CommandError(
+        f"Say which tenant with --tenant; there {'are' if known else 'is none yet; start with'} {known or 'manage.py up'}."
+    )

@@ -1,0 +1,196 @@
+"""What dies comes back: worker, broker and database are killed in the middle of jobs, and each job ends done once.
+
+The jobs erase people: one event in each session, which is counted. All brokers that the machine has go through each fault
+at the same time, since most of it is waiting for a lease to run out.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import Error, connection
+
+from ctxengine.engine.events import EventType
+from ctxengine.ledger.models import Event, Job, JobState, SessionRow, Tenant
+from ctxengine.service.erase_job import erase_later
+from ctxengine.service.jobs.presence import workers_present
+from ctxengine.service.specs import Actor, PrincipalSpec
+from ctxengine.site.postgres.server import EmbeddedPostgres
+from tests.cast import Runtime, new_actor
+from tests.faults.stage import Stage, available_brokers, eventually, speaking_to
+
+pytestmark = pytest.mark.faults
+
+PEOPLE = {"killed": 15, "waiting": 2, "unsent": 2, "at_work": 15, "afterwards": 2, "restarted": 15}
+"""How many sessions each person is in: enough that a fault finds the job at work."""
+_BASE = "base"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    folder = Path(tempfile.mkdtemp(dir=os.environ["CTX_TEST_RUN_FOLDER"], prefix="faults-"))
+    folder.chmod(0o711)
+    found = EmbeddedPostgres(folder)
+    found.start()
+    yield found
+    found.stop()
+    found.remove()
+
+
+@pytest.fixture(scope="module")
+def stages(
+    server: EmbeddedPostgres, django_db_blocker: pytest.FixtureRequest
+) -> Iterator[list[Stage]]:
+    """A stage for each broker that this machine has, with the same people in each database."""
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        kinds = available_brokers()
+        make_database(server, _BASE, template="template1")
+        with speaking_to(server, _BASE):
+            call_command("migrate", interactive=False, verbosity=0)
+            fill()
+        started = []
+        for name, kind in kinds.items():
+            make_database(server, name, template=_BASE)
+            folder = Path(tempfile.mkdtemp(dir=os.environ["CTX_TEST_RUN_FOLDER"]))
+            started.append(Stage(kind, folder / name, server, name))
+        try:
+            for stage in started:
+                stage.broker.start()
+                stage.worker.start()
+            for stage in started:
+                with stage.on():
+                    eventually(workers_present, f"a worker on {stage.broker.name}", stage.said)
+            yield started
+        finally:
+            for stage in started:
+                stage.end()
+
+
+def make_database(server: EmbeddedPostgres, name: str, *, template: str) -> None:
+    address = server.address()
+    with psycopg.connect(
+        host=str(address.socket_folder), user=address.user, password=address.password,
+        dbname="postgres", autocommit=True,
+    ) as control:  # fmt: skip
+        control.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+
+
+def fill() -> None:
+    actor = new_actor()
+    for person, sessions in PEOPLE.items():
+        for _ in range(sessions):
+            Runtime(actor=actor, principal=PrincipalSpec(id=person)).ask("Look at the harbour.")
+
+
+def tenant_actor() -> Actor:
+    return Actor(Tenant.objects.get().id, "system")
+
+
+def ask_for(stage: Stage, person: str) -> None:
+    with stage.on():
+        erase_later(actor=tenant_actor(), principal=person, note="asked for")
+
+
+def job_of(person: str) -> Job:
+    return Job.objects.get(subject=person)
+
+
+def in_the_middle(stage: Stage, person: str) -> bool:
+    """Whether the job has erased from some sessions and not from all."""
+    with stage.on():
+        return job_of(person).state == JobState.RUNNING and len(erasures(person)) > 1
+
+
+def erasures(person: str) -> list[object]:
+    """The sessions of a person with an erasure, once for each."""
+    sessions = SessionRow.objects.filter(principal=person).values("id")
+    rows = Event.objects.filter(type=EventType.PERSON_ERASED, session_id__in=sessions)
+    return list(rows.values_list("session_id", flat=True))
+
+
+def ends(stages: list[Stage], *people: str) -> None:
+    """Each of these jobs ends done, and has done its work once."""
+    for stage in stages:
+        with stage.on():
+            for person in people:
+                what = f"the end of the job for {person} on {stage.broker.name}"
+                eventually(lambda person=person: has_ended(person), what)  # type: ignore[misc]
+                job = job_of(person)
+                assert job.state == JobState.DONE, (stage.broker.name, job.log, stage.said())
+                found = erasures(person)
+                assert len(found) == len(set(found)) == PEOPLE[person], stage.broker.name
+
+
+def has_ended(person: str) -> bool:
+    try:
+        return job_of(person).finished_at is not None
+    except Error:
+        connection.close()
+        return False
+
+
+def test_a_job_whose_worker_is_killed_is_done_once_by_the_next_one(stages: list[Stage]) -> None:
+    for stage in stages:
+        ask_for(stage, "killed")
+        eventually(lambda stage=stage: in_the_middle(stage, "killed"), "a job at work")  # type: ignore[misc]
+        stage.worker.kill()
+    for stage in stages:
+        stage.worker.start()
+    ends(stages, "killed")
+    for stage in stages:
+        with stage.on():
+            assert job_of("killed").attempts == 2
+
+
+def test_jobs_outlive_all_that_their_broker_knew(stages: list[Stage]) -> None:
+    """A message lost while nobody listened, one that could not be sent, and a broker that dies while a worker works."""
+    for stage in stages:
+        stage.worker.kill()
+        ask_for(stage, "waiting")
+        stage.broker.lose_everything()
+        ask_for(stage, "unsent")
+        with stage.on():
+            assert job_of("waiting").sent_at is not None
+            assert job_of("unsent").sent_at is None
+        stage.broker.start()
+        stage.worker.start()
+    ends(stages, "waiting", "unsent")
+    for stage in stages:
+        ask_for(stage, "at_work")
+        eventually(lambda stage=stage: in_the_middle(stage, "at_work"), "a job at work")  # type: ignore[misc]
+        stage.broker.lose_everything()
+    for stage in stages:
+        stage.broker.start()
+    ends(stages, "at_work")
+    for stage in stages:
+        assert stage.worker.lives(), (stage.broker.name, stage.said())
+        ask_for(stage, "afterwards")
+    ends(stages, "afterwards")
+
+
+def test_a_restart_of_postgres_in_the_middle_costs_nothing(
+    stages: list[Stage], server: EmbeddedPostgres
+) -> None:
+    for stage in stages:
+        ask_for(stage, "restarted")
+    eventually(lambda: in_the_middle(stages[-1], "restarted"), "a job at work")
+    pid = int((server.cluster / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGKILL)
+    server.start()
+    ends(stages, "restarted")
+    for stage in stages:
+        assert stage.worker.lives(), (stage.broker.name, stage.said())
+
+
+def test_every_broker_of_the_promise_was_tried(stages: list[Stage]) -> None:
+    missing = {"embedded", "redis", "rabbitmq"} - {stage.broker.name for stage in stages}
+    if missing:
+        pytest.skip(f"not installed here: {', '.join(sorted(missing))}; the others were tried")
+    assert len(stages) == 3
