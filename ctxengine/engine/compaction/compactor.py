@@ -34,6 +34,14 @@ UNMERGED = 2
 _LEAST_SUMMARY_TOKENS = 80
 
 
+class Wanted(NamedTuple):
+    """A summary that is to be made elsewhere, before the request can be built."""
+
+    range: Range
+    body_tokens: int
+    verdict: NetCost | None
+
+
 class Outcome(NamedTuple):
     """What one pass made of the summaries."""
 
@@ -43,6 +51,8 @@ class Outcome(NamedTuple):
     """What stands in row 9 afterwards; new ones have no event yet."""
     refused: Refusal | None = None
     """Why the range has no summary."""
+    wanted: Wanted | None = None
+    """The summary that has to be made first, where a pass only says which one it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,10 @@ class Compactor:
     surroundings: Surroundings
     excluded: frozenset[str] = frozenset()
     """Item ids that an operator left out."""
+    defer: bool = False
+    """Make nothing: say which summary is wanted. For passes that must not wait for a model."""
+    retell: bool = False
+    """Let the summariser tell merged summaries as one; else their sections are written down."""
 
     def allowance(self, body_tokens: int) -> int:
         """Tokens one summary may take of a body of this size; 0 where too few are left for one."""
@@ -88,6 +102,11 @@ class Compactor:
         made: list[CompactionResult] = []
         standing = list(packets)
         fresh = [packet for packet in standing if packet.depth == 1]
+        if self.defer:
+            full = sum(packet.tokens for packet in standing) + allowance > self.limit(body_tokens)
+            if full and len(fresh) < UNMERGED:
+                return Outcome((), tuple(packets), Refusal.DEPTH_EXCEEDED)
+            return Outcome((), tuple(packets), wanted=Wanted(wanted, body_tokens, verdict))
         if len(fresh) >= UNMERGED:
             joined = self.merge(fresh, results, body_tokens)
             if isinstance(joined, CompactionResult):
@@ -116,16 +135,31 @@ class Compactor:
     ) -> CompactionResult | Refusal:
         """Merge neighbouring summaries of depth 1 into one of depth 2.
 
-        What is not next to each other, or was erased, stays as it is.
+        What is not next to each other, or was erased, stays as it is. Where a model cannot tell them as one, their sections are
+        written down: that needs no model.
         """
         known = [packet for packet in packets if packet.sequence in results]
         if len(known) < len(packets) or not _adjacent(packets):
             return Refusal.NOTHING_TO_COMPACT
+        parts = [(packet.sequence, results[packet.sequence]) for packet in packets]
+        if self.retell:
+            told = self._merged(parts, body_tokens, self.summariser)
+            if isinstance(told, CompactionResult):
+                return told
+        return self._merged(parts, body_tokens, None)
+
+    def _merged(
+        self,
+        parts: Sequence[tuple[int, CompactionResult]],
+        body_tokens: int,
+        summariser: Summariser | None,
+    ) -> CompactionResult | Refusal:
         return merge(
-            [(packet.sequence, results[packet.sequence]) for packet in packets],
+            parts,
             self.surroundings,
             counter=self.counter,
             budget_tokens=self.allowance(body_tokens),
+            summariser=summariser,
         )
 
 

@@ -70,6 +70,7 @@ SHARES: tuple[tuple[str, str, float], ...] = (
 """(section, heading, share of what the sections before it left)."""
 
 _POINTER_SHARE = 0.12
+_PARENT_MARK = "(the parent run, not the user) "
 _INLINE = frozenset({"paths", "quoted", "numbers"})
 
 
@@ -77,8 +78,9 @@ def sections_of(source: SummarySource) -> Sections:
     """The sections of one range."""
     asked, said = [], []
     for statement in source.statements:
-        if statement.trust is Trust.USER:
-            mark = "" if statement.answered else "(open) "
+        if statement.trust is Trust.USER or statement.instruction:
+            mark = _PARENT_MARK if statement.instruction else ""
+            mark += "" if statement.answered else "(open) "
             text = mark + head_and_tail(" ".join(statement.text.split()), _ASKED_CHARS)
             asked.append(Entry(item_id=statement.item_id, text=text))
         elif statement.final:

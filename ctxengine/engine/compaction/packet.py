@@ -54,6 +54,8 @@ class CompactionResult(BaseModel):
     source_sha256: str
     sections: Sections = Field(default_factory=Sections)
     """The summary's own material, so that a merge need not read prose."""
+    prose_chars: int = 0
+    """How much of the summary's beginning a model wrote (characters)."""
     verdict: NetCost | None = None
 
 

@@ -19,6 +19,9 @@ class Refusal(StrEnum):
     HOLDS_TOOL_CALL = "holds_tool_call"
     SOURCE_CHANGED = "source_changed"
     DOES_NOT_PAY = "does_not_pay"
+    OVER_BUDGET = "summary_over_budget"
+    NO_SUMMARISER = "no_summariser"
+    SUMMARISER_FAILED = "summariser_failed"
 
 
 REMEDY = {
@@ -30,6 +33,9 @@ REMEDY = {
     Refusal.HOLDS_TOOL_CALL: "retry",
     Refusal.SOURCE_CHANGED: "retry",
     Refusal.DOES_NOT_PAY: "wait or force",
+    Refusal.OVER_BUDGET: "retry",
+    Refusal.NO_SUMMARISER: "name a model that can be called, or choose deterministic",
+    Refusal.SUMMARISER_FAILED: "retry",
 }
 """What to do instead."""
 
@@ -41,6 +47,10 @@ class SummaryAnswer(NamedTuple):
     stop_reason: str = "stop"
     """`stop` when it came to its own end."""
     tool_calls: int = 0
+    by_model: bool = False
+    """Whether a model wrote it: then it is prose, to be completed with what must survive word for word."""
+    over_budget: bool = False
+    """Whether it stayed longer than it was allowed to be, even when asked again."""
 
 
 def unsound(answer: SummaryAnswer) -> Refusal | None:
@@ -51,6 +61,8 @@ def unsound(answer: SummaryAnswer) -> Refusal | None:
         return Refusal.HOLDS_TOOL_CALL
     if not answer.text.strip():
         return Refusal.EMPTY
+    if answer.over_budget:
+        return Refusal.OVER_BUDGET
     return None
 
 

@@ -46,6 +46,8 @@ class Statement(BaseModel):
     """For a user's message: whether the model spoke after it."""
     final: bool = False
     """For the model: whether it said this without calling a tool in the same breath."""
+    instruction: bool = False
+    """Whether a parent run told its child this: asked for, but not by the user."""
 
 
 class CallNote(BaseModel):
@@ -78,6 +80,8 @@ class SummarySource(BaseModel):
     masked: int = 0
     """Secrets masked on the way in."""
     detector: str = DETECTOR_VERSION
+    retold: bool = False
+    """Whether its statements are summaries, to be told as one."""
     digest: str = ""
 
 
@@ -226,13 +230,14 @@ class _Reader:
         for item, _, place, alone in self._entries:
             if item.kind is ItemKind.TOOL_CALL or not self.said[place].text.strip():
                 continue
-            user = item.trust is Trust.USER
+            asked = item.kind is ItemKind.USER_MESSAGE
             yield Statement(
                 item_id=str(item.id),
                 trust=item.trust,
                 text=self.said[place].text,
-                answered=not user or item.id.sequence < spoke,
-                final=alone and not user,
+                answered=not asked or item.id.sequence < spoke,
+                final=alone and not asked,
+                instruction=asked and item.trust is not Trust.USER,
             )
 
     def calls(self) -> Iterable[CallNote]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ctxengine.engine.canonical import digest_of
 from ctxengine.engine.compaction.deterministic import (
@@ -14,6 +15,7 @@ from ctxengine.engine.compaction.deterministic import (
     write_summary,
 )
 from ctxengine.engine.compaction.elision import ElidedSpan
+from ctxengine.engine.compaction.model_text import clean_prose, completed, source_of_summaries
 from ctxengine.engine.compaction.packet import (
     FRAME_TOKENS,
     MAX_DEPTH,
@@ -105,16 +107,19 @@ def summarise(
     if not source.source_event_ids:
         return Refusal.NOTHING_TO_COMPACT
     answer = summariser.summarise(source, max(1, budget_tokens - FRAME_TOKENS))
-    refusal = unsound(answer)
-    if refusal is not None:
-        return refusal
-    clean = redact(answer.text)
-    after = counter.text(clean.text) + FRAME_TOKENS
+    sections = sections_of(source)
+    written = _written(
+        answer, sections, source.elided, counter=counter, budget_tokens=budget_tokens
+    )
+    if isinstance(written, Refusal):
+        return written
+    after = counter.text(written.text) + FRAME_TOKENS
     refusal = too_large(source.tokens, after)
     if refusal is not None:
         return refusal
     return CompactionResult(
-        summary=clean.text,
+        kind=written.kind,
+        summary=written.text,
         first_sequence=source.first_sequence,
         replaced_through_sequence=source.through_sequence,
         source_event_ids=source.source_event_ids,
@@ -126,10 +131,48 @@ def summarise(
         tokens_before=source.tokens,
         tokens_after=after,
         compactor_version=summariser.version,
-        masked=source.masked + clean.masked,
+        masked=source.masked + written.masked,
         source_sha256=source.digest,
-        sections=sections_of(source),
+        sections=sections,
+        prose_chars=written.prose_chars,
     )
+
+
+class _Written(NamedTuple):
+    """The text of a summary that may be installed."""
+
+    text: str
+    kind: str
+    masked: int
+    prose_chars: int = 0
+
+
+def _written(
+    answer: SummaryAnswer,
+    sections: Sections,
+    elided: Sequence[ElidedSpan],
+    *,
+    counter: TokenCounter,
+    budget_tokens: int,
+) -> _Written | Refusal:
+    """The text to install, or why there is none; a model's prose is redacted and completed."""
+    refusal = unsound(answer)
+    if refusal is not None:
+        return refusal
+    if not answer.by_model:
+        clean = redact(answer.text)
+        return _Written(clean.text, "deterministic", clean.masked)
+    clean = redact(clean_prose(answer.text, elided))
+    if not clean.text:
+        return Refusal.EMPTY
+    text = completed(
+        clean.text,
+        sections,
+        elided,
+        counter=counter,
+        budget_tokens=max(1, budget_tokens - FRAME_TOKENS),
+    )
+    return _Written(text, "model", clean.masked, len(clean.text))
 
 
 def merge(
@@ -138,11 +181,13 @@ def merge(
     *,
     counter: TokenCounter,
     budget_tokens: int,
+    summariser: Summariser | None = None,
 ) -> CompactionResult | Refusal:
     """One summary in the place of neighbouring ones: union of sources, of pointers and of constraints.
 
     Args:
         parts: (event, result) of each, oldest first; they must tile their range.
+        summariser: tells their prose as one; None writes the merged sections down.
     """
     if len(parts) < 2:
         return Refusal.NOTHING_TO_COMPACT
@@ -152,17 +197,21 @@ def merge(
         return Refusal.DEPTH_EXCEEDED
     sections = merged([result.sections for result in results])
     elided = _elided(results)
-    text = write_summary(
-        sections, elided, counter=counter, budget_tokens=max(1, budget_tokens - FRAME_TOKENS)
-    )
+    room = max(1, budget_tokens - FRAME_TOKENS)
+    if summariser is None:
+        answer = SummaryAnswer(write_summary(sections, elided, counter=counter, budget_tokens=room))
+    else:
+        answer = summariser.summarise(source_of_summaries(results), room)
+    written = _written(answer, sections, elided, counter=counter, budget_tokens=budget_tokens)
+    if isinstance(written, Refusal):
+        return written
     before = sum(result.tokens_after for result in results)
-    after = counter.text(text) + FRAME_TOKENS
-    if unsound(SummaryAnswer(text)) is not None:
-        return Refusal.EMPTY
+    after = counter.text(written.text) + FRAME_TOKENS
     if after >= before:
         return Refusal.NO_PROGRESS
     return CompactionResult(
-        summary=text,
+        kind=written.kind,
+        summary=written.text,
         first_sequence=results[0].first_sequence,
         replaced_through_sequence=results[-1].replaced_through_sequence,
         source_event_ids=tuple(sorted({i for r in results for i in r.source_event_ids})),
@@ -175,10 +224,11 @@ def merge(
         units=sum(result.units for result in results),
         tokens_before=before,
         tokens_after=after,
-        compactor_version=COMPACTOR_VERSION,
-        masked=sum(result.masked for result in results),
+        compactor_version=COMPACTOR_VERSION if summariser is None else summariser.version,
+        masked=sum(result.masked for result in results) + written.masked,
         source_sha256=digest_of([result.source_sha256 for result in results]),
         sections=sections,
+        prose_chars=written.prose_chars,
     )
 
 
