@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxengine.ledger.models.access import ApiKey, Idempotency, Membership, Role, Scope, Tenant
 from ctxengine.ledger.models.audit import AuditEntry
 from ctxengine.ledger.models.body import Body
+from ctxengine.ledger.models.capacity import CapacityRow
 from ctxengine.ledger.models.configuration import AgentVersion, Calibration
 from ctxengine.ledger.models.event import Event
 from ctxengine.ledger.models.item import ItemRow, Rendering, UnitRow
@@ -22,6 +23,7 @@ __all__ = [
     "AuditEntry",
     "Body",
     "Calibration",
+    "CapacityRow",
     "Checkpoint",
     "ClosedTurn",
     "Event",

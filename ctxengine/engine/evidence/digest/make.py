@@ -1,0 +1,67 @@
+"""Choosing a digest by the shape of a result (capacity spec 3). Deterministic: equal texts give equal digests."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from ctxengine.engine.evidence.digest import data, lines
+
+
+class Shape(StrEnum):
+    """What a result looks like; it decides what its digest shows."""
+
+    WHOLE = "whole"
+    """Shorter than any digest of it would be: it stands as it is."""
+    ERROR = "error"
+    SEARCH = "search"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    OUTPUT = "output"
+    """Command output and every text of no other shape: its first and last lines."""
+
+
+class Digest(NamedTuple):
+    """The short form of one result."""
+
+    shape: Shape
+    text: str
+    """What stands in the request, the closing reference included; the text itself for `whole`."""
+
+
+def reference_line(reference: str, chars: int) -> str:
+    """The line that ends a digest: what it was made from, and how to read all of it."""
+    return f'[evidence:{reference} — {chars:,} characters; call recall with id "{reference}" to expand]'
+
+
+def digest_of(text: str, *, reference: str, is_error: bool = False) -> Digest:
+    """The digest of a result.
+
+    Args:
+        text: the result as text.
+        reference: id by which `recall` gives it back.
+        is_error: whether the tool said that it failed.
+    """
+    if is_error and (error := lines.error_lines(text)) is not None:
+        return Digest(Shape.ERROR, error)
+    shape, short = _short(text, is_error)
+    full = f"{short}\n{reference_line(reference, len(text))}"
+    if len(full) >= len(text):
+        return Digest(Shape.WHOLE, text)
+    return Digest(shape, full)
+
+
+def _short(text: str, is_error: bool) -> tuple[Shape, str]:
+    node = None if is_error else data.read_json(text)
+    if node is not None:
+        found = data.search_results(node)
+        return (Shape.SEARCH, found) if found is not None else (Shape.JSON, data.skeleton(node))
+    if is_error or lines.says_how_it_ended(text):
+        return Shape.OUTPUT, lines.ends(text)
+    found = data.search_text(text)
+    if found is not None:
+        return Shape.SEARCH, found
+    outline = lines.markdown(text)
+    if outline is not None:
+        return Shape.MARKDOWN, outline
+    return Shape.OUTPUT, lines.ends(text)

@@ -1,0 +1,192 @@
+"""Turn cards: the small record of a closed turn, made once and without a model (capacity spec 10).
+
+A card keeps three layers apart: what was asked, what was done (each call with the id of its evidence), and what was answered.
+Each field has its own trust; a card stands in a request inside one envelope of the lowest of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxengine.engine.canonical import sha256_hex
+from ctxengine.engine.derive import text_of_item
+from ctxengine.engine.evidence.digest import digest_of
+from ctxengine.engine.items import Item
+from ctxengine.engine.redaction.redact import redact
+from ctxengine.engine.trust.envelope import nonce, render_envelope
+from ctxengine.engine.trust.levels import Trust, lowest
+from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.trust.truncation import truncate_text
+from ctxengine.engine.turns.turn import Turn
+
+CARD_VERSION = "card@1"
+
+SHORT_WORDS = 60
+"""Up to this many words a directive or an answer stands verbatim."""
+_MAX_SENTENCE_CHARS = 600
+"""A sentence without an end in sight is cut here, at a character that may be cut at."""
+_MAX_ARGUMENT_CHARS = 120
+_MAX_TRACE_LINES = 40
+_SENTENCE = re.compile(r"(?s)^(.*?[.!?。！？])(?:\s|$)|^([^\n]+)")
+_BLANKS = re.compile(r"\s+")
+
+
+class TraceLine(BaseModel):
+    """One tool call of a turn."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    arguments: str
+    """Short form of the arguments, blanks folded."""
+    evidence: str = ""
+    """Item id of the result; empty where none came."""
+    shape: str = ""
+    """What the result looks like; see `evidence.digest.Shape`."""
+    chars: int = 0
+    is_error: bool = False
+
+
+class TurnCard(BaseModel):
+    """The record of one closed turn. Written once; rebuilt from the ledger alone."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str = CARD_VERSION
+    number: int
+    first: int
+    """Event that opens the turn."""
+    last: int
+    asked: str
+    asked_trust: Trust
+    did: tuple[TraceLine, ...]
+    """Names and arguments are the model's words."""
+    more_calls: int = 0
+    """Calls beyond those listed."""
+    narration: str
+    narration_trust: Trust = Trust.MODEL
+    outcome: str
+    tokens_full: int
+    """What the full record costs (tokens, raw count)."""
+
+    @property
+    def trust(self) -> Trust:
+        """Lowest of its fields."""
+        levels = [self.asked_trust, self.narration_trust]
+        return lowest([*levels, Trust.MODEL] if self.did else levels)
+
+
+def card_of(
+    turn: Turn, *, outcome: str, tokens_full: int, narration: str | None = None
+) -> TurnCard:
+    """Make the card of a turn that has just closed.
+
+    Args:
+        outcome: `completed`, `failed`, `interrupted`, `cancelled` or `degraded`.
+        tokens_full: tokens of `record.closed_record`.
+        narration: the answer with what it repeats of untrusted evidence taken out (design 7.2); the turn's own where None.
+    """
+    asked = "\n".join(text_of_item(item) for item in turn.directives).strip()
+    said = turn.narration if narration is None else narration
+    exchanges = turn.exchanges
+    return TurnCard(
+        number=turn.number,
+        first=turn.first,
+        last=turn.last,
+        asked=short_form(asked),
+        asked_trust=lowest(item.trust for item in turn.directives)
+        if turn.directives
+        else Trust.MODEL,
+        did=tuple(_trace(call, result) for call, result in exchanges[:_MAX_TRACE_LINES]),
+        more_calls=max(0, len(exchanges) - _MAX_TRACE_LINES),
+        narration=short_form(said),
+        outcome=outcome,
+        tokens_full=tokens_full,
+    )
+
+
+def short_form(text: str) -> str:
+    """The text verbatim when short, else its first sentence with a count of the words behind it. Secrets are masked."""
+    clean = model_view(redact(text).text).strip()
+    words = clean.split()
+    if len(words) <= SHORT_WORDS and len(clean) <= _MAX_SENTENCE_CHARS:
+        return clean
+    match = _SENTENCE.match(clean)
+    sentence = (match[1] or match[2] or clean) if match else clean
+    sentence = truncate_text(sentence.strip(), _MAX_SENTENCE_CHARS)
+    more = max(0, len(words) - len(sentence.split()))
+    return f"{sentence} [... {more:,} more words]" if more else sentence
+
+
+def card_text(card: TurnCard) -> str:
+    """What a card says, without its envelope."""
+    lines = [f"turn {card.number}, {card.outcome}", f"asked: {card.asked}"]
+    lines += [f"did: {_trace_text(line)}" for line in card.did]
+    if card.more_calls:
+        lines.append(f"did: {card.more_calls:,} more calls")
+    if card.narration:
+        lines.append(f"answered: {card.narration}")
+    return "\n".join(lines)
+
+
+def cards_text(cards: Sequence[TurnCard], nonce_key: bytes) -> str:
+    """Consecutive cards as one text: a platform frame, each card in an envelope of its own."""
+    if not cards:
+        return ""
+    bodies = [_enveloped(card, nonce_key) for card in cards]
+    return "\n".join([_frame(cards), *bodies, "[end of turn cards]"])
+
+
+def _frame(cards: Sequence[TurnCard]) -> str:
+    first, last = cards[0].number, cards[-1].number
+    which = f"Turn {first} stands" if first == last else f"Turns {first} to {last} stand"
+    return (
+        f"[turn cards] {which} below in short; they are over, and what they asked is done or dropped. "
+        'Read a turn whole by recalling it, for example recall with turn "1"; read a result by its evidence id.'
+    )
+
+
+def _enveloped(card: TurnCard, nonce_key: bytes) -> str:
+    text = card_text(card)
+    digest = sha256_hex(text.encode("utf-8", "surrogatepass"))
+    name = f"turn:{card.number}"
+    return render_envelope(
+        text,
+        source="turn-card",
+        item_id=name,
+        trust=card.trust,
+        nonce=nonce(nonce_key, name, "card", digest),
+    )
+
+
+def _trace(call: Item, result: Item | None) -> TraceLine:
+    arguments = _BLANKS.sub(" ", model_view(redact(call.arguments or "").text)).strip()
+    short = truncate_text(arguments, _MAX_ARGUMENT_CHARS)
+    if len(short) < len(arguments):
+        short += "..."
+    name = model_view(call.name or "")
+    if result is None:
+        return TraceLine(name=name, arguments=short)
+    text = text_of_item(result)
+    digest = digest_of(text, reference=str(result.id), is_error=result.is_error)
+    return TraceLine(
+        name=name,
+        arguments=short,
+        evidence=str(result.id),
+        shape=digest.shape.value,
+        chars=len(text),
+        is_error=result.is_error,
+    )
+
+
+def _trace_text(line: TraceLine) -> str:
+    if not line.evidence:
+        return f"{line.name} {line.arguments} -> no result"
+    failed = "error, " if line.is_error else ""
+    return (
+        f"{line.name} {line.arguments} -> {failed}{line.shape}, {line.chars:,} characters "
+        f"[evidence:{line.evidence}]"
+    )

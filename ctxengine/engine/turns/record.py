@@ -1,0 +1,64 @@
+"""The full record of a closed turn: as it was, reasoning gone, every result as its digest (capacity spec 3 and 10).
+
+Calls and results stay real pairs, since later turns imitate what the assistant's role shows. A closed record never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ctxengine.engine.canonical import sha256_hex
+from ctxengine.engine.derive import ENVELOPE_TOKENS, text_of_item
+from ctxengine.engine.evidence.digest import Shape, digest_of
+from ctxengine.engine.evidence.digest.make import reference_line
+from ctxengine.engine.items import (
+    FilePart,
+    ForeignPart,
+    ImagePart,
+    Item,
+    ItemKind,
+    TextPart,
+    Unit,
+    unit_of,
+)
+from ctxengine.engine.ports import TokenCounter
+
+
+def closed_record(units: Sequence[Unit], counter: TokenCounter) -> tuple[Unit, ...]:
+    """The units of a closed turn with each result in its digest form, counted anew."""
+    return tuple(_closed(unit, counter) for unit in units)
+
+
+def _closed(unit: Unit, counter: TokenCounter) -> Unit:
+    items = [
+        _digested(item, counter) if item.kind is ItemKind.TOOL_RESULT else item
+        for item in unit.items
+    ]
+    return unit if items == list(unit.items) else unit_of(items)
+
+
+def _digested(item: Item, counter: TokenCounter) -> Item:
+    """The result as its digest; itself where it is shorter. Its trust, its id and its size stay what they were."""
+    media = [_media_line(part) for part in item.parts if not isinstance(part, TextPart)]
+    digest = digest_of(text_of_item(item), reference=str(item.id), is_error=item.is_error)
+    if digest.shape is Shape.WHOLE and not media:
+        return item
+    reference = [reference_line(str(item.id), item.bytes_len)] if media else []
+    text = "\n".join([*media, *([digest.text] if digest.text else []), *reference])
+    tokens = counter.parts((TextPart(text),)) + ENVELOPE_TOKENS
+    return replace(
+        item,
+        parts=(TextPart(text),),
+        tokens=tokens,
+        pointer_tokens=min(item.pointer_tokens, tokens),
+        digest=sha256_hex(f"digest:{item.digest}:{text}".encode("utf-8", "surrogatepass")),
+    )
+
+
+def _media_line(part: ImagePart | FilePart | ForeignPart) -> str:
+    if isinstance(part, ForeignPart):
+        return f"[{part.kind} block of {len(part.raw):,} characters]"
+    kind = "image" if isinstance(part, ImagePart) else "file"
+    size = f", {len(part.base64):,} characters of base64" if part.base64 else ""
+    return f"[{kind} {part.media_type or 'of unknown type'}{size}]"

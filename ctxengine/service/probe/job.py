@@ -1,0 +1,114 @@
+"""Probes as jobs: one at a time for each model, shown rung by rung, stepping aside for a real turn (capacity spec 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from ctxengine.engine.capacity.ladder import Sample, rungs
+from ctxengine.engine.capacity.profile import Observation
+from ctxengine.ledger.models import Job, JobState
+from ctxengine.service.audit import record_audit
+from ctxengine.service.jobs.context import JobContext
+from ctxengine.service.jobs.enqueue import enqueue
+from ctxengine.service.jobs.stops import JobCancelled
+from ctxengine.service.probe.profiles import profile_of
+from ctxengine.service.probe.run_probe import ProbeWanted, check_allowed, run_probe
+from ctxengine.service.specs import Actor
+
+KIND = "capacity.probe"
+
+
+def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "") -> Job:
+    """Ask for a probe; the unfinished one of the same model where there is one.
+
+    Raises:
+        ServiceError: 409 `probe_not_allowed`.
+    """
+    check_allowed(wanted)
+    with transaction.atomic():
+        record_audit(
+            actor=actor,
+            action="probe.started",
+            target=f"{wanted.provider}/{wanted.model}",
+            reason=cause,
+            after={"largest": wanted.largest, "hosted": wanted.hosted},
+        )
+        return _enqueued(actor, wanted, cause)
+
+
+def _enqueued(actor: Actor, wanted: ProbeWanted, cause: str) -> Job:
+    return enqueue(
+        actor=actor,
+        kind=KIND,
+        arguments={
+            "provider": wanted.provider,
+            "model": wanted.model,
+            "session": str(wanted.session_id) if wanted.session_id else None,
+            "largest": wanted.largest,
+            "time_box_s": wanted.time_box_s,
+            "hosted": wanted.hosted,
+        },
+        session_id=wanted.session_id,
+        subject=f"{wanted.provider}/{wanted.model}",
+        single_flight=_flight(wanted.provider, wanted.model),
+        cause=cause,
+    )
+
+
+def step_aside(tenant_id: UUID, provider: str, model: str) -> None:
+    """End a background probe of a model that a real turn is about to use: it would compete for the same machine."""
+    Job.objects.filter(
+        tenant_id=tenant_id,
+        single_flight=_flight(provider, model),
+        state__in=(JobState.QUEUED, JobState.RUNNING),
+        cancel_asked=False,
+    ).update(cancel_asked=True)
+
+
+def run(context: JobContext) -> dict[str, Any]:
+    """Do it; the job's result keeps the samples, for the plot."""
+    arguments = context.arguments
+    wanted = ProbeWanted(
+        provider=arguments["provider"],
+        model=arguments["model"],
+        session_id=UUID(arguments["session"]) if arguments["session"] else None,
+        largest=arguments["largest"],
+        time_box_s=arguments["time_box_s"],
+        hosted=arguments["hosted"],
+    )
+    window = profile_of(context.job.tenant_id, wanted.provider, wanted.model).declared_window
+    steps = max(1, len(rungs(window, largest=wanted.largest)) * 4)
+
+    def seen(observations: Sequence[Observation], following: Sample | None) -> None:
+        newest = observations[-1] if observations else None
+        if newest is not None:
+            context.note(
+                f"{newest.tokens:,} tokens, sample graded {newest.grade.value}, {newest.latency_ms:,} ms"
+            )
+        phase = f"rung of {following.tokens:,} tokens" if following else "cache"
+        context.progress(phase, min(95, 100 * len(observations) // steps))
+
+    profile = run_probe(
+        actor=context.actor,
+        wanted=wanted,
+        job_id=context.job.id,
+        cancelled=context.cancelled,
+        seen=seen,
+    )
+    context.check()
+    if profile.provenance.stopped == "cancelled":
+        raise JobCancelled
+    return {
+        "horizon": profile.horizon.tokens,
+        "confidence": profile.horizon.confidence,
+        "samples": len(profile.provenance.observations),
+        "stopped": profile.provenance.stopped,
+    }
+
+
+def _flight(provider: str, model: str) -> str:
+    return f"probe:{provider}/{model}"[:128]

@@ -1,0 +1,184 @@
+"""One probe of one model: metadata, ladder, cache, profile (capacity spec 1). Run by a job or by the command line."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from django.conf import settings
+from pydantic import Field
+
+from ctxengine.engine.canonical import sha256_hex
+from ctxengine.engine.capacity.ladder import Sample
+from ctxengine.engine.capacity.profile import CapacityProfile, Observation, metadata_profile
+from ctxengine.ledger.models import PlanRow
+from ctxengine.providers.adapters.contract import (
+    Completion,
+    ModelInfo,
+    Prompt,
+    PromptTool,
+    ProviderError,
+    never_cancelled,
+)
+from ctxengine.providers.adapters.registry import adapter_for
+from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.service.clock import utc_now
+from ctxengine.service.probe.ladder import Climb, Prefix, World
+from ctxengine.service.probe.profiles import is_local, keep_profile
+from ctxengine.service.side_calls import side_call
+from ctxengine.service.specs import Actor, ServiceError, Spec
+from ctxengine.service.wiring import counter_of, facts_about, log_of, plan_from
+
+PROBE_VERSION = "probe@1"
+SAMPLE_TIMEOUT_S = 900.0
+"""A small model on a busy processor may read its largest rung for minutes."""
+_METADATA_TIMEOUT_S = 10.0
+
+
+class ProbeWanted(Spec):
+    """What to probe."""
+
+    provider: str
+    model: str
+    session_id: UUID | None = None
+    """Probe behind the prefix of this session's plan instead of the ladder's own."""
+    largest: int | None = Field(default=None, ge=500, le=4_000_000)
+    """Highest prompt to try (tokens)."""
+    time_box_s: float = Field(default=600.0, gt=0, le=86_400)
+    hosted: bool = False
+    """The operator has agreed to what a probe of a hosted model costs."""
+
+
+Seen = Callable[[Sequence[Observation], Sample | None], None]
+
+
+def check_allowed(wanted: ProbeWanted) -> None:
+    """Refuse a probe that would cost money nobody agreed to (capacity spec 1, Cost control).
+
+    Raises:
+        ServiceError: 409 `probe_not_allowed`.
+    """
+    if is_local(wanted.provider) or wanted.hosted or settings.CTX_PROBE_HOSTED == "full":
+        return
+    raise ServiceError(
+        "probe_not_allowed",
+        409,
+        f"{wanted.provider} is a hosted provider, so that probing {wanted.model} costs money. Agree to it for this probe "
+        "(hosted), or for all with CTX_PROBE_HOSTED=full.",
+    )
+
+
+def run_probe(
+    *,
+    actor: Actor,
+    wanted: ProbeWanted,
+    job_id: UUID | None = None,
+    cancelled: Callable[[], bool] = never_cancelled,
+    seen: Seen = lambda _seen, _next: None,
+) -> CapacityProfile:
+    """Probe a model and keep its profile. No transaction is held while it runs.
+
+    Args:
+        cancelled: asked between samples and while one is awaited; a cancelled probe keeps no profile.
+        seen: told after each sample.
+
+    Raises:
+        ServiceError: 409 `probe_not_allowed` or `provider_failed` (with the provider's code); 404 for an unknown session.
+    """
+    check_allowed(wanted)
+    known = _metadata(wanted)
+    prefix = _prefix(actor, wanted.session_id)
+    started = time.monotonic()
+
+    def send(prompt: Prompt) -> Completion:
+        return side_call(
+            tenant_id=actor.tenant_id,
+            provider=wanted.provider,
+            prompt=prompt,
+            purpose="probe",
+            prompt_version=PROBE_VERSION,
+            session_id=wanted.session_id,
+            job_id=job_id,
+            timeout_s=SAMPLE_TIMEOUT_S,
+            cancelled=cancelled,
+        )
+
+    world = World(
+        send=send,
+        nonce=lambda: secrets.token_hex(8),
+        elapsed_s=lambda: time.monotonic() - started,
+        now=lambda: utc_now().isoformat(),
+        wait=time.sleep,
+        cancelled=cancelled,
+        seen=seen,
+    )
+    climb = Climb(
+        profile=known,
+        counter=counter_of(wanted.provider, wanted.model),
+        world=world,
+        prefix=prefix,
+        largest=wanted.largest,
+        time_box_s=wanted.time_box_s,
+    )
+    try:
+        profile = climb.run()
+    except ProviderError as error:
+        raise ServiceError(
+            "provider_failed", 409, f"The probe ended: {error.detail}", provider_code=error.code
+        ) from error
+    if profile.provenance.stopped != "cancelled":
+        keep_profile(
+            tenant_id=actor.tenant_id,
+            profile=profile,
+            job_id=job_id,
+            session_id=wanted.session_id,
+        )
+    return profile
+
+
+def _metadata(wanted: ProbeWanted) -> CapacityProfile:
+    """The metadata rung: what the provider says of the model, else what is known of its name."""
+    facts = facts_about(wanted.provider, wanted.model)
+    try:
+        listed = adapter_for(wanted.provider).models(timeout_s=_METADATA_TIMEOUT_S)
+    except ProviderError as error:
+        if error.code in {"no_key", "not_allowed", "not_supported", "auth"}:
+            raise ServiceError(
+                "provider_failed",
+                409,
+                f"{wanted.provider}: {error.detail}",
+                provider_code=error.code,
+            ) from error
+        listed = ()
+    info = next((model for model in listed if model.name == wanted.model), None)
+    return metadata_profile(
+        provider=wanted.provider,
+        model=wanted.model,
+        declared_window=(info.window if info else None) or facts.window,
+        max_output=(info.max_output if info else None) or facts.max_output,
+        metadata_digest=_digest(info) if info else "",
+    )
+
+
+def _digest(info: ModelInfo) -> str:
+    text = json.dumps([info.name, info.window, info.max_output, info.digest])
+    return info.digest or sha256_hex(text.encode())[:16]
+
+
+def _prefix(actor: Actor, session_id: UUID | None) -> Prefix:
+    """The ladder's own prefix, or the pinned system text and tools of a session with the ladder's tools behind them."""
+    if session_id is None:
+        return Prefix()
+    session = session_of(actor, session_id)
+    row: PlanRow = plan_row_of(session)
+    plan = plan_from(log_of(session), row)
+    tools = tuple(
+        PromptTool(tool.wire_name or tool.name, tool.description, json.loads(tool.input_schema))
+        for tool in plan.tools
+        if tool.group == "defined" and tool.model_visible
+    )
+    texts = (plan.policy_text, plan.framing, plan.instructions, *plan.persona)
+    return Prefix("\n\n".join(filter(None, texts)), tools).with_probe_tools()

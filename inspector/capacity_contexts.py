@@ -1,0 +1,48 @@
+"""What the pages of models and capacity receive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ctxengine.engine.capacity.profile import CapacityProfile
+from ctxengine.ledger.queries.capacity import ModelDetail, ModelLine, ProbeGlance
+from inspector.contexts import Shell
+from inspector.ladder_plot import LadderPlot
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """One model with its profile read."""
+
+    line: ModelLine
+    profile: CapacityProfile
+    measured: bool
+    """False where the declared window stands in for a horizon."""
+    stale: bool
+    local: bool
+    """Whether probing it costs time alone."""
+    key: str
+    """The model as an address names it; empty for a name that no address can carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsPage:
+    """P11: all models."""
+
+    shell: Shell
+    models: tuple[ModelView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPage:
+    """P11: one model."""
+
+    shell: Shell
+    view: ModelView
+    detail: ModelDetail
+    plot: LadderPlot | None
+    probe: ProbeGlance | None
+    problem: str
+    """Why a probe was not started; empty when nothing was wrong."""
+    key: str
+    """The model as its address names it."""

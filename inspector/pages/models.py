@@ -1,0 +1,151 @@
+"""P11: models in use, what each can really use, and the probe that measures it."""
+
+from __future__ import annotations
+
+import re
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from ctxengine.engine.capacity.profile import CapacityProfile, is_stale
+from ctxengine.ledger.queries.capacity import (
+    ModelLine,
+    model_detail,
+    model_lines,
+    newest_probe,
+)
+from ctxengine.service.clock import utc_now
+from ctxengine.service.probe.job import start_probe
+from ctxengine.service.probe.profiles import is_local, profile_of
+from ctxengine.service.probe.run_probe import ProbeWanted
+from ctxengine.service.specs import ServiceError
+from inspector.access import Viewer, member
+from inspector.capacity_contexts import ModelPage, ModelsPage, ModelView
+from inspector.contexts import Crumb, Shell
+from inspector.ladder_plot import ladder_plot
+from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
+
+CSV_HEADER = (
+    "provider", "model", "sessions", "declared_window", "verified_window", "horizon", "confidence", "measured_at",
+    "cache", "factor", "samples",
+)  # fmt: skip
+_LEAST_MOST = (500, 2_000_000)
+_ADDRESSED = re.compile(r"[a-z-]{2,32}/[^\x00-\x1f]{1,200}?")
+
+
+@require_safe
+@member(asks={})
+def models(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
+    """The list."""
+    views = tuple(_view(viewer, line) for line in model_lines(viewer.tenant_id))
+    if twin is Twin.CSV:
+        return csv_stream("models", CSV_HEADER, (_csv(view) for view in views))
+    if twin is Twin.JSON:
+        return json_stream(view.line for view in views)
+    return show(
+        request, "models.html", ModelsPage(Shell(viewer, "Models and capacity", "models"), views)
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member()
+def model(request: HttpRequest, viewer: Viewer, key: str, twin: Twin) -> HttpResponseBase:
+    """One model; a POST starts a probe of it."""
+    provider, _, name = key.partition("/")
+    if request.method == "POST":
+        return _probe(request, viewer, provider, name)
+    page = _page(viewer, provider, name)
+    if twin is Twin.JSON:
+        return json_stream([page.detail])
+    return show(request, "model.html", page, twin)
+
+
+@require_safe
+@member()
+def ladder(request: HttpRequest, viewer: Viewer, key: str) -> HttpResponse:
+    """The part of the page that grows while a probe runs."""
+    provider, _, name = key.partition("/")
+    return fragment(request, "f/ladder.html", _page(viewer, provider, name))
+
+
+def _page(viewer: Viewer, provider: str, name: str, problem: str = "") -> ModelPage:
+    detail = model_detail(viewer.tenant_id, provider, name)
+    if detail is None:
+        raise Http404("No session used such a model, and it was never measured.")
+    view = _view(viewer, detail.line)
+    above = reverse("inspector:models", args=[viewer.slug, Twin.HTML])
+    title = f"{provider}/{name}"
+    return ModelPage(
+        shell=Shell(viewer, title, "models", (Crumb("Models", above), Crumb(title))),
+        view=view,
+        detail=detail,
+        plot=ladder_plot(view.profile) if view.profile.provenance.observations else None,
+        probe=detail.probe,
+        problem=problem,
+        key=title,
+    )
+
+
+def _probe(request: HttpRequest, viewer: Viewer, provider: str, name: str) -> HttpResponseBase:
+    viewer.must_operate("Probing")
+    most = request.POST.get("most", "").replace(",", "").strip()
+    if most and (not most.isdecimal() or not _LEAST_MOST[0] <= int(most) <= _LEAST_MOST[1]):
+        problem = f"The highest prompt is a number of tokens from {_LEAST_MOST[0]:,} to {_LEAST_MOST[1]:,}, or left empty."
+        return show(request, "model.html", _page(viewer, provider, name, problem), status=400)
+    wanted = ProbeWanted(
+        provider=provider,
+        model=name,
+        largest=int(most) if most else None,
+        hosted=bool(request.POST.get("hosted")),
+    )
+    try:
+        if newest_probe(viewer.tenant_id, provider, name) is None:
+            _page(viewer, provider, name)
+        start_probe(actor=viewer.actor, wanted=wanted, cause="the page of the model")
+    except ServiceError as error:
+        page = _page(viewer, provider, name, error.detail)
+        return show(request, "model.html", page, status=error.status)
+    return see_other(
+        reverse("inspector:model", args=[viewer.slug, f"{provider}/{name}", Twin.HTML])
+    )
+
+
+def _view(viewer: Viewer, line: ModelLine) -> ModelView:
+    profile = (
+        CapacityProfile.model_validate(line.profile)
+        if line.profile
+        else profile_of(viewer.tenant_id, line.provider, line.model)
+    )
+    local = is_local(line.provider)
+    return ModelView(
+        line=line,
+        profile=profile,
+        measured=bool(profile.provenance.probed_at),
+        stale=is_stale(profile, now=utc_now(), local=local),
+        local=local,
+        key=key if _ADDRESSED.fullmatch(key := f"{line.provider}/{line.model}") else "",
+    )
+
+
+def _csv(view: ModelView) -> tuple[object, ...]:
+    line, profile = view.line, view.profile
+    return (
+        line.provider, line.model, line.sessions, profile.declared_window,
+        line.verified_window or profile.verified_window, profile.horizon.tokens, profile.horizon.confidence,
+        line.measured_at, profile.cache.value, line.factor, line.samples,
+    )  # fmt: skip
+
+
+class ModelKeyConverter:
+    """PROVIDER/MODEL in an address; model names may hold slashes and dots themselves."""
+
+    regex = _ADDRESSED.pattern
+
+    def to_python(self, value: str) -> str:
+        """The key."""
+        return value
+
+    def to_url(self, value: str) -> str:
+        """The key as it stands in the address."""
+        return value

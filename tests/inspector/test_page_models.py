@@ -1,0 +1,124 @@
+"""P11: models: what is declared, what was measured, and a probe that is watched while it climbs."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from ctxengine.engine.capacity.profile import (
+    CapacityProfile,
+    Grade,
+    Horizon,
+    Observation,
+    Provenance,
+    metadata_profile,
+)
+from ctxengine.ledger.models import AuditEntry, CapacityRow, Job
+from ctxengine.service.probe.profiles import keep_profile
+from inspector.ladder_plot import ladder_plot
+from tests.inspector.conftest import Cast
+
+KEY = "openai/strict/horizon-8000"
+
+
+def measured() -> CapacityProfile:
+    samples = [
+        Observation(tokens=size, actual_tokens=size + 90, grade=grade, latency_ms=40 + size // 100)
+        for size, grade in [(4_000, Grade.STRICT)] * 3
+        + [(8_000, Grade.LOOSE)] * 2
+        + [(16_000, Grade.FAIL)] * 2
+    ]
+    base = metadata_profile(
+        provider="openai", model="strict/horizon-8000", declared_window=128_000, max_output=4_096
+    )
+    made = Provenance(
+        source="probe",
+        probed_at="2026-03-01T12:00:00+00:00",
+        ladder="ladder@1",
+        observations=tuple(samples),
+    )
+    horizon = Horizon(tokens=8_090, confidence=0.71, confirmed_at="2026-03-01T12:00:00+00:00")
+    return base.model_copy(update={"horizon": horizon, "provenance": made})
+
+
+def kept(cast: Cast) -> CapacityRow:
+    return keep_profile(tenant_id=cast.tenant.id, profile=measured())
+
+
+def address(cast: Cast, key: str = KEY, twin: str = "html") -> str:
+    return reverse("inspector:model", args=[cast.slug, key, twin])
+
+
+def test_the_list_says_what_was_measured_and_what_is_only_declared(cast: Cast) -> None:
+    kept(cast)
+    page = cast.page("models/")
+    assert KEY in page and "8,090" in page and "stale" in page
+    assert "not measured" in page
+    assert {line["model"] for line in cast.data("models.json")} >= {"strict/horizon-8000"}
+
+
+def test_the_page_of_a_model_plots_every_sample_and_says_it_in_words(cast: Cast) -> None:
+    kept(cast)
+    page = cast.operator.get(address(cast)).content.decode()
+    assert page.count(" ms</title>") == 7
+    assert "7 samples; instructions were followed up to 8,090 tokens of 128,000." in page
+    assert "Samples by rung" in page
+
+
+def test_an_unknown_model_has_no_page(cast: Cast) -> None:
+    assert cast.operator.get(address(cast, "openai/never-seen")).status_code == 404
+
+
+def test_dots_of_one_rung_do_not_cover_one_another() -> None:
+    plot = ladder_plot(measured())
+    assert len({(dot.x, dot.y) for dot in plot.dots}) == 7
+    assert all(0 < dot.x < plot.width for dot in plot.dots)
+
+
+def test_a_probe_is_started_by_an_operator_and_watched(cast: Cast, settings: object) -> None:
+    settings.CTX_PROVIDER_URLS = {"openai": "http://127.0.0.1:9/v1"}  # type: ignore[attr-defined]
+    kept(cast)
+    assert cast.operator.post(address(cast), {"most": "8,000"}).status_code == 303
+    job = Job.objects.get(tenant_id=cast.tenant.id, kind="capacity.probe")
+    assert job.arguments["largest"] == 8_000
+    assert AuditEntry.objects.get(action="probe.started").target == KEY
+    page = cast.operator.get(address(cast)).content.decode()
+    assert 'hx-trigger="every 1s"' in page
+    part = cast.operator.get(reverse("inspector:model-ladder", args=[cast.slug, KEY]))
+    assert b"waiting for a worker" in part.content
+
+
+def test_a_second_probe_of_the_same_model_is_the_first_one(cast: Cast, settings: object) -> None:
+    settings.CTX_PROVIDER_URLS = {"openai": "http://127.0.0.1:9/v1"}  # type: ignore[attr-defined]
+    kept(cast)
+    for _ in range(2):
+        cast.operator.post(address(cast), {})
+    assert Job.objects.filter(tenant_id=cast.tenant.id).count() == 1
+
+
+@pytest.mark.parametrize("most", ["12", "many", "-4", "99999999999"])
+def test_an_odd_limit_is_refused_with_the_bounds(cast: Cast, most: str) -> None:
+    kept(cast)
+    response = cast.operator.post(address(cast), {"most": most})
+    assert response.status_code == 400
+    assert "500 to 2,000,000" in response.content.decode()
+
+
+def test_a_hosted_model_asks_for_consent_first(cast: Cast) -> None:
+    kept(cast)
+    response = cast.operator.post(address(cast), {})
+    assert response.status_code == 409
+    assert "costs money" in response.content.decode()
+    assert not Job.objects.filter(tenant_id=cast.tenant.id).exists()
+
+
+def test_a_viewer_sees_no_button_and_cannot_probe(cast: Cast) -> None:
+    kept(cast)
+    assert ">Probe<" not in cast.viewer.get(address(cast)).content.decode()
+    assert cast.viewer.post(address(cast), {}).status_code == 403
+
+
+def test_a_model_whose_name_no_address_can_carry_is_listed_without_a_link(cast: Cast) -> None:
+    odd = measured().model_copy(update={"model": "two\nlines <b>" + "x" * 300})
+    keep_profile(tenant_id=cast.tenant.id, profile=odd)
+    assert "&lt;b&gt;" in cast.page("models/")
