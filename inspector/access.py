@@ -16,6 +16,7 @@ from django.views.decorators.cache import never_cache
 from ctxengine.ledger.models import Role
 from ctxengine.service.access import TenantAccess, tenants_of
 from ctxengine.service.specs import Actor, ServiceError
+from inspector.filters import Asks, checked
 from inspector.render import error_page
 
 P = ParamSpec("P")
@@ -67,12 +68,13 @@ PageView = Callable[Concatenate[HttpRequest, Viewer, P], HttpResponseBase]
 
 
 def member(
-    least: Role = Role.VIEWER,
+    least: Role = Role.VIEWER, asks: Asks | None = None
 ) -> Callable[[PageView[P]], Callable[..., HttpResponseBase]]:
     """Let a member of the tenant in the address through, from a role upwards.
 
     Strangers get 404 for a tenant that is not theirs; too low a role gets 403. Refusals of use
-    cases become error pages with their own status.
+    cases become error pages with their own status. A page that names its parameters (`asks`) answers
+    400 to any other.
     """
 
     def decorate(view: PageView[P]) -> Callable[..., HttpResponseBase]:
@@ -92,6 +94,8 @@ def member(
                         403,
                         f"This needs the role {least.value}; yours here is {viewer.role.value}.",
                     )
+                if asks is not None:
+                    checked(request, asks)
                 response = view(request, viewer, *args, **kwargs)
             except ServiceError as refused:
                 if refused.status == 404:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from ctxengine.engine.layout import Row
 from ctxengine.engine.working_state.carry import CarryRule
 from ctxengine.engine.working_state.limits import Cap
+from ctxengine.ledger.models import Job
 from ctxengine.ledger.queries.epochs import EpochAct
 from ctxengine.ledger.queries.events import EventLine
 from ctxengine.ledger.queries.plans import EpochLine, PlanDetail, PlannedTool
@@ -197,6 +199,29 @@ class SpanLine:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterView:
+    """Who wrote a summary, where a model did, and what that cost."""
+
+    model: str
+    """`provider/model`."""
+    chosen: str
+    """`cheapest`, `session` or `named`."""
+    prompt: str
+    """Version of the prompt file."""
+    window: int
+    """The model's window (tokens)."""
+    session_window: int
+    fragments: int
+    """Pieces in which the input was read."""
+    job: UUID
+    calls: int
+    prompt_tokens: int
+    output_tokens: int
+    usd: str | None
+    """Price of all calls, failed attempts included; None where no price is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionView:
     """One compaction."""
 
@@ -221,11 +246,28 @@ class CompactionView:
     masked: int
     source_sha256: str
     spans: int
+    writer: WriterView | None = None
+    """None where no model was needed."""
+
+    reasoning_dropped: int = 0
+
+    @property
+    def by_job(self) -> bool:
+        """Whether a step that did not fit had a model write it first."""
+        return self.writer is not None and self.forced_by.startswith("job:")
 
     @property
     def saved(self) -> int:
         """Fewer tokens in each later request."""
         return self.tokens_before - self.tokens_after
+
+    @property
+    def request(self) -> UUID | None:
+        """The request that did not fit; None where a person asked."""
+        try:
+            return UUID(self.forced_by)
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,5 +318,7 @@ class CompactionsPage:
     tiles: tuple[TileLine, ...]
     refusals: tuple[EventLine, ...]
     marks: tuple[MarkLine, ...]
+    jobs: tuple[Job, ...]
+    """Summaries that a model is to write or is writing."""
     may_act: bool
     done: str

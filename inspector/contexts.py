@@ -8,11 +8,13 @@ from datetime import datetime
 from uuid import UUID
 
 from ctxengine.ledger.queries.events import EventPage
-from ctxengine.ledger.queries.imports import ImportDetail, ImportLine
+from ctxengine.ledger.queries.imports import ImportDetail, ImportJob, ImportLine, RepairLine
 from ctxengine.ledger.queries.items import ItemContent
+from ctxengine.ledger.queries.jobs import JobCounts
 from ctxengine.ledger.queries.lookup import Found
-from ctxengine.ledger.queries.overview import Counts, EstimatorError, Promise, WorstSession
+from ctxengine.ledger.queries.overview import Counts, WorstSession
 from ctxengine.ledger.queries.paging import Page
+from ctxengine.ledger.queries.promises import Promise
 from ctxengine.ledger.queries.requests import RequestLine
 from ctxengine.ledger.queries.session import RunPage, SessionHead, Strip
 from ctxengine.ledger.queries.sessions import Facets, SessionLine
@@ -69,6 +71,17 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsTile:
+    """The figures of `components/jobs_tile.html`."""
+
+    counts: JobCounts
+    workers: int
+    state: str
+    """`ok`, `warn` or `bad`."""
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class OverviewPage:
     """P1: is the fleet healthy?"""
 
@@ -77,9 +90,9 @@ class OverviewPage:
     windows: tuple[str, ...]
     since: datetime
     tiles: tuple[Tile, ...]
+    jobs: JobsTile
     counts: Counts
     bill: Bill
-    estimator: EstimatorError | None
     promises: tuple[Promise, ...]
     broken: int
     worst: tuple[WorstSession, ...]
@@ -97,6 +110,8 @@ class SessionsPage:
     """Selected value of each filter."""
     facets: Facets
     page: Page[SessionLine]
+    narrowed: tuple[tuple[str, str], ...]
+    """Filters without a field in the form, as another page's figure set them."""
     filtered: bool
     address: str
     """The query string of this list, for the twins and the detail pages."""
@@ -115,6 +130,8 @@ class RequestsPage:
     classes: tuple[tuple[str, str], ...]
     """Budget classes that can yield, with their titles."""
     page: Page[RequestLine]
+    narrowed: tuple[tuple[str, str], ...]
+    """Filters without a field in the form, as another page's figure set them."""
     filtered: bool
     address: str
 
@@ -209,11 +226,14 @@ class ImportsPage:
     shell: Shell
     imports: tuple[ImportLine, ...]
     may_import: bool
-    limit_bytes: int
+    limit: str
+    """Largest file that is taken."""
     outcome: ImportOutcome | None
     problem: str
     rehearsed: bool
     """Whether the outcome is that of a rehearsal, which keeps nothing."""
+    known_sha256: str
+    """Of the outcome, where its report is kept."""
     formats: tuple[str, ...]
 
 
@@ -224,6 +244,24 @@ class ImportPage:
     shell: Shell
     detail: ImportDetail
     by_action: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepairTextPage:
+    """The whole text that one line of a repair report set aside."""
+
+    shell: Shell
+    line: ImportLine
+    repair: RepairLine
+
+
+@dataclass(frozen=True, slots=True)
+class ImportJobPage:
+    """An upload that a worker reads: how far it is, and the report once it has ended."""
+
+    shell: Shell
+    job: ImportJob
+    detail: ImportDetail | None
 
 
 @dataclass(frozen=True, slots=True)

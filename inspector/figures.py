@@ -57,6 +57,14 @@ def short_hash(digest: str) -> str:
     return digest[:8]
 
 
+def micro_dollars(amount: int | None) -> str:
+    """A price given in millionths of a US dollar."""
+    if amount is None:
+        return NONE
+    shown = dollars(str(Decimal(abs(amount)) / 1_000_000))
+    return f"−{shown}" if amount < 0 else shown
+
+
 def dollars(amount: str | None) -> str:
     """A price in US dollars with four decimals; a dash where none is known."""
     try:

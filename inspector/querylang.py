@@ -58,3 +58,14 @@ def over(terms: Mapping[str, str], name: str) -> int | None:
         raise QueryError(f"Write {name}:>1, not {name}:{value}.")
     found = int(match[1])
     return found if value.startswith(">") else found - 1
+
+
+def one_of_terms(terms: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
+    """Hold a term to a closed set of values.
+
+    Raises:
+        QueryError: it has another value.
+    """
+    value = terms.get(name)
+    if value is not None and value not in allowed:
+        raise QueryError(f"{name}: is {', '.join(allowed[:-1])} or {allowed[-1]}, not {value}.")

@@ -13,6 +13,7 @@ WORDS: dict[Reason, str] = {
     Reason.NOTHING_THIS_STEP: "nothing for this step",
     Reason.FITS: "within the largest suffix that fits",
     Reason.ACTIVE_RUN: "part of the open run, which is never cut",
+    Reason.SENT_EARLIER: "stays where it was sent",
     Reason.NEVER_YIELDS: "never yields",
     Reason.BELOW_CUT: "before the history cut",
     Reason.BELOW_POINTER_FLOOR: "results older than the pointer floor",

@@ -19,6 +19,25 @@ from inspector.ruler import Ruler, Segment
 
 
 @dataclass(frozen=True, slots=True)
+class CachePanel:
+    """The cache of a request: predicted, expected of the provider, reported, and why they differ."""
+
+    buckets: tuple[tuple[str, int | None, int | None, int | None], ...]
+    """Bucket, predicted by our counts, expected in the provider's tokens, reported by it."""
+    state: str
+    """`ok`, `warn`, `bad` or nothing."""
+    judged: str
+    cause: str
+    """Our cause in words; empty where nothing was lost."""
+    reason: str
+    """The provider's own reason, in its word; empty where it gives none."""
+    missed: int | None
+    """Tokens that the provider says were missed."""
+    disagreement: bool
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
 class RequestFrame:
     """What every tab of a request shows around its pane."""
 
@@ -37,6 +56,7 @@ class RequestFrame:
     accounted: int | None
     markers: tuple[tuple[str, str, str], ...]
     """Cache markers: name, what it closes, life."""
+    cache: CachePanel
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,14 @@ from inspector.pages import (
     home,
     imports,
     items,
+    jobs,
     jump,
+    metrics,
+    models,
     overview,
     personas,
     prove,
+    providers,
     request_change,
     request_events,
     request_items,
@@ -39,6 +43,7 @@ register_converter(TwinConverter, "list_twin")
 register_converter(PageTwinConverter, "page_twin")
 register_converter(items.ItemConverter, "item")
 register_converter(personas.PrincipalConverter, "principal")
+register_converter(models.ModelKeyConverter, "model_key")
 
 app_name = "inspector"
 
@@ -89,6 +94,7 @@ urlpatterns = [
         name="diff",
     ),
     path(f"{T}/diff/", diff.pick, name="diff-pick"),
+    path(f"{T}/metrics<list_twin:twin>", metrics.metrics_page, name="metrics"),
     path(f"{T}/personas<list_twin:twin>", personas.personas, name="personas"),
     path(
         f"{T}/personas/preview/<principal:principal>/",
@@ -98,10 +104,18 @@ urlpatterns = [
     path(
         f"{T}/personas/of/<principal:principal><list_twin:twin>", personas.persona, name="persona"
     ),
+    path(f"{T}/providers<list_twin:twin>", providers.providers, name="providers"),
+    path(f"{T}/models<list_twin:twin>", models.models, name="models"),
+    path(f"{T}/models/of/<model_key:key><page_twin:twin>", models.model, name="model"),
+    path(f"{T}/f/models/<model_key:key>/ladder/", models.ladder, name="model-ladder"),
     path(f"{T}/agents<list_twin:twin>", agents.agents, name="agents"),
     path(f"{T}/policies<list_twin:twin>", agents.policies, name="policies"),
     path(f"{T}/imports<list_twin:twin>", imports.imports, name="imports"),
+    path(f"{T}/imports/jobs/<uuid:job_id>/", imports.import_progress, name="import-job"),
     path(f"{T}/imports/<slug:sha256><page_twin:twin>", imports.import_report, name="import"),
+    path(f"{T}/imports/<slug:sha256>/text/<int:place>/", imports.repair_text, name="repair-text"),
+    path(f"{T}/jobs<list_twin:twin>", jobs.jobs, name="jobs"),
+    path(f"{T}/jobs/<uuid:job_id><page_twin:twin>", jobs.job, name="job"),
     path(f"{T}/jump/", jump.jump, name="jump"),
     path(f"{T}/keys/", shortcuts.shortcuts, name="keys"),
 ]

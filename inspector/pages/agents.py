@@ -16,6 +16,7 @@ from ctxengine.ledger.queries.agents import (
 from inspector.access import Viewer, member
 from inspector.contexts import Shell
 from inspector.epochdiff import policy_figures
+from inspector.filters import free
 from inspector.persona_contexts import AgentsPage, PolicyView
 from inspector.render import Twin, csv_stream, json_stream, show
 
@@ -26,7 +27,7 @@ POLICY_HEADER = ("name", "version", "open_sessions", "figure", "value", "default
 
 
 @require_safe
-@member()
+@member(asks={"name": free, "version": free})
 def agents(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """All versions; `?name=&version=` opens one."""
     lines = agent_lines(viewer.tenant_id)
@@ -45,7 +46,7 @@ def agents(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase
 
 
 @require_safe
-@member()
+@member(asks={})
 def policies(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """The twins of the policies; the page shows them beside the agents."""
     views = _policies(viewer)

@@ -12,13 +12,15 @@ from pydantic import ValidationError
 from ctxengine.engine.compaction.acts import HandForm
 from ctxengine.engine.compaction.net_cost import NetCost
 from ctxengine.ledger.queries.session import SessionHead
-from ctxengine.service.compact import Compacted, compact
+from ctxengine.service.compact import compact
+from ctxengine.service.compacted import Compacted
 from ctxengine.service.pin import set_presentation
 from ctxengine.service.specs import Actor, Compact, Present, ServiceError, UndoCompaction
+from ctxengine.service.summaries.forecast import summary_forecast
 from ctxengine.service.undo_compaction import undo_compaction
 from inspector.access import Viewer, member
 from inspector.act_contexts import ActPage, Figure
-from inspector.figures import number, signed
+from inspector.figures import dollars, micro_dollars, number, signed
 from inspector.forecast import price_of, tokens_behind
 from inspector.pages.acts import answer, cost_figures
 from inspector.pages.session_compactions import line_or_404
@@ -97,6 +99,7 @@ def _compact_spec(request: HttpRequest) -> Compact:
         through=int(through) if through else None,
         merge=bool(given.get("merge")),
         force=not given.get("unforced"),
+        summariser="model" if given.get("model") else "deterministic",
     )
 
 
@@ -113,6 +116,11 @@ def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
     hidden = [("through", str(spec.through))] if spec.through else []
     hidden += [("merge", "1")] if spec.merge else []
     hidden += [] if spec.force else [("unforced", "1")]
+    by_model = spec.summariser == "model"
+    hidden += [("model", "1")] if by_model else []
+    figures = _compact_figures(head, done) if done else ()
+    if by_model and done:
+        figures, blocked = _with_writer(viewer.actor, head, done, figures, blocked)
     return ActPage(
         shell=shell_of(viewer, head, "Compact now"),
         frame=frame_of(viewer, head, "session-compactions"),
@@ -121,13 +129,18 @@ def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
             "A summary takes the place of the oldest history; untrusted content is never read for it and stays behind pointers."
             " Nothing is lost, and it can be undone."
         ),
-        figures=_compact_figures(head, done) if done else (),
+        figures=figures,
         blocked=blocked,
         hidden=tuple(hidden),
         button="Merge them" if spec.merge else "Compact",
         back=_back(viewer, head),
         allowed=viewer.is_operator,
-        choices={"through": spec.through, "merge": spec.merge, "unforced": not spec.force},
+        choices={
+            "through": spec.through,
+            "merge": spec.merge,
+            "unforced": not spec.force,
+            "model": by_model,
+        },
     )
 
 
@@ -158,7 +171,26 @@ def _compact_figures(head: SessionHead, done: Compacted) -> tuple[Figure, ...]:
                 "Replaced", f"through event {done.replaced_through:,}", f"depth {done.depth} of 2"
             )
         )
-    return (*figures, *_verdict(head, done.verdict))
+    return (*figures, *_verdict(head, done.verdict), *_reasoning(done.reasoning_dropped))
+
+
+def _with_writer(
+    actor: Actor, head: SessionHead, done: Compacted, figures: tuple[Figure, ...], blocked: str
+) -> tuple[tuple[Figure, ...], str]:
+    """The figures with who would write and for how much; blocked where nobody can be called."""
+    known = summary_forecast(
+        actor=actor,
+        session_id=head.id,
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+    )
+    more = (
+        Figure("Written by", known.model, "in a job; the figures are of a summary without a model"),
+        Figure("The call costs", dollars(known.usd), "about; what the model thinks comes on top"),
+    )
+    if known.unreachable and not blocked:
+        blocked = f"{known.model} cannot be called ({known.unreachable}); set its key first."
+    return (*figures, *more), blocked
 
 
 def _verdict(head: SessionHead, verdict: NetCost | None) -> tuple[Figure, ...]:
@@ -174,10 +206,28 @@ def _verdict(head: SessionHead, verdict: NetCost | None) -> tuple[Figure, ...]:
         *cost_figures(
             verdict.recached_tokens, price, "what stands behind the first changed byte, at most"
         ),
+        Figure("Net cost", "✓ pays" if verdict.pays else "▲ does not pay", _weighed(verdict)),
+    )
+
+
+def _weighed(verdict: NetCost) -> str:
+    """The two sides of the scales in words."""
+    forced = f"; forced by {verdict.forced_by}" if verdict.forced_by else ""
+    if not verdict.cost_model:
+        return f"weighed in tokens{forced}"
+    saved, cost = verdict.saved_microdollars, verdict.recached_microdollars
+    return f"saves {micro_dollars(saved)}, re-caching costs {micro_dollars(cost)}{forced}"
+
+
+def _reasoning(blocks: int) -> tuple[Figure, ...]:
+    if not blocks:
+        return ()
+    noun = "block" if blocks == 1 else "blocks"
+    return (
         Figure(
-            "Net cost",
-            "✓ pays" if verdict.pays else "▲ does not pay",
-            f"forced by {verdict.forced_by}" if verdict.forced_by else "",
+            "Reasoning of the open run",
+            f"▲ {blocks:,} {noun} dropped",
+            "this model's reasoning is bound to the bytes before it",
         ),
     )
 
@@ -292,7 +342,7 @@ def _mark_preview(
     )
     units = "unit" if len(done.sequences) == 1 else "units"
     meant = Figure("What is meant", what, "" if done.item else f"{len(done.sequences):,} {units}")
-    return (meant, *_verdict(head, done.verdict)), ""
+    return (meant, *_verdict(head, done.verdict), *_reasoning(done.reasoning_dropped)), ""
 
 
 def _back(viewer: Viewer, head: SessionHead) -> str:

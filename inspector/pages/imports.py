@@ -1,8 +1,9 @@
-"""Imported files: the list, one file's repair report, and the form that imports one."""
+"""Imported files: the list, one file's repair report, the form that imports one, and the job that reads a large one."""
 
 from __future__ import annotations
 
 from collections import Counter
+from uuid import UUID
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -10,12 +11,19 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ctxengine.ledger.queries.imports import ImportLine, import_detail, list_imports
-from ctxengine.service.import_transcript import ImportOutcome, import_file
+from ctxengine.ledger.queries.imports import ImportLine, import_detail, import_job, list_imports
+from ctxengine.service.import_transcript import MAX_FILE_BYTES, ImportOutcome, import_file
+from ctxengine.service.imports.start_import import start_import
 from inspector.access import Viewer, member
-from inspector.contexts import Crumb, ImportPage, ImportsPage, Shell
-from inspector.figures import size
-from inspector.render import Twin, csv_stream, show
+from inspector.contexts import (
+    Crumb,
+    ImportJobPage,
+    ImportPage,
+    ImportsPage,
+    RepairTextPage,
+    Shell,
+)
+from inspector.render import Twin, csv_stream, fragment, see_other, show
 
 FORMATS = (
     "openai_chat",
@@ -24,11 +32,13 @@ FORMATS = (
     "claude_code",
     "codex_rollout",
 )
+AT_ONCE_BYTES = 2_000_000
+"""Smaller files are imported while the browser waits; the others by a job."""
 CSV_HEADER = ("sha256", "name", "format", "sessions", "items_in", "items_kept", "repairs", "at")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member()
+@member(asks={})
 def imports(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """The list; a POST with a file imports it, or rehearses that."""
     if request.method == "POST":
@@ -47,19 +57,44 @@ def import_report(request: HttpRequest, viewer: Viewer, sha256: str, twin: Twin)
     if detail is None:
         raise Http404("No such import.")
     page = ImportPage(
-        shell=Shell(
-            viewer,
-            f"Import {detail.line.name}",
-            "imports",
-            (
-                Crumb("Imports", reverse("inspector:imports", args=[viewer.slug, Twin.HTML])),
-                Crumb(detail.line.name),
-            ),
-        ),
+        shell=_shell_below(viewer, f"Import {detail.line.name}", detail.line.name),
         detail=detail,
         by_action=tuple(sorted(Counter(line.action for line in detail.report).items())),
     )
     return show(request, "import.html", page, twin)
+
+
+@require_safe
+@member()
+def repair_text(request: HttpRequest, viewer: Viewer, sha256: str, place: int) -> HttpResponse:
+    """The whole text that one line of a repair report set aside."""
+    detail = import_detail(viewer.tenant_id, sha256)
+    if detail is None or not 1 <= place <= len(detail.report) or not detail.report[place - 1].raw:
+        raise Http404("No such text.")
+    line = detail.report[place - 1]
+    shell = _shell_below(viewer, f"Text of {line.where}", detail.line.name)
+    return show(request, "import_text.html", RepairTextPage(shell, detail.line, line))
+
+
+@require_safe
+@member()
+def import_progress(request: HttpRequest, viewer: Viewer, job_id: UUID) -> HttpResponse:
+    """How far the job with an upload is, and at its end the report: a page, or the part of it that asks again."""
+    job = import_job(viewer.tenant_id, job_id)
+    if job is None:
+        raise Http404("No such import.")
+    detail = (
+        import_detail(viewer.tenant_id, job.sha256) if job.sha256 and not job.rehearsed else None
+    )
+    page = ImportJobPage(_shell_below(viewer, f"Import {job.name}", job.name), job, detail)
+    if request.headers.get("HX-Request"):
+        return fragment(request, "f/import_job.html", page)
+    return show(request, "import_job.html", page)
+
+
+def _shell_below(viewer: Viewer, title: str, name: str) -> Shell:
+    above = reverse("inspector:imports", args=[viewer.slug, Twin.HTML])
+    return Shell(viewer, title, "imports", (Crumb("Imports", above), Crumb(name)))
 
 
 def _import(request: HttpRequest, viewer: Viewer) -> HttpResponse:
@@ -70,6 +105,11 @@ def _import(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     if problem or not isinstance(file, UploadedFile):
         status = 413 if isinstance(file, UploadedFile) and file.size else 400
         return show(request, "imports.html", _page(viewer, problem=problem), status=status)
+    if (file.size or 0) >= AT_ONCE_BYTES:
+        job = start_import(
+            actor=viewer.actor, name=file.name or "upload", chunks=file.chunks(), dry_run=rehearsed
+        )
+        return see_other(reverse("inspector:import-job", args=[viewer.slug, job.id]))
     outcome = import_file(
         actor=viewer.actor, name=file.name or "upload", data=file.read(), dry_run=rehearsed
     )
@@ -81,15 +121,23 @@ def _problem(file: object) -> str:
     if not isinstance(file, UploadedFile):
         return "Choose a file first."
     length = file.size or 0
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
     if not length:
         return "The file is empty."
-    if limit and length > limit:
+    if length > _limit():
         return (
-            f"The file has {size(length)}; {size(limit)} are allowed here. Import it with"
+            f"The file has {_megabytes(length)}; at most {_megabytes(_limit())} are read here. Split it, or import it with"
             " manage.py import_transcripts, which reads from disk."
         )
     return ""
+
+
+def _limit() -> int:
+    """Largest file that is taken (bytes)."""
+    return min(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or MAX_FILE_BYTES, MAX_FILE_BYTES)
+
+
+def _megabytes(length: int) -> str:
+    return f"{length / 1_000_000:,.1f} MB"
 
 
 def _page(
@@ -103,12 +151,23 @@ def _page(
         shell=Shell(viewer, "Imports", "imports"),
         imports=list_imports(viewer.tenant_id),
         may_import=viewer.is_operator,
-        limit_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0,
+        limit=_megabytes(_limit()),
         outcome=outcome,
         problem=problem,
         rehearsed=rehearsed,
+        known_sha256=_kept_sha256(outcome, rehearsed),
         formats=FORMATS,
     )
+
+
+def _kept_sha256(outcome: ImportOutcome | None, rehearsed: bool) -> str:
+    if (
+        outcome is None
+        or outcome.status == "refused"
+        or (rehearsed and outcome.status != "unchanged")
+    ):
+        return ""
+    return outcome.sha256
 
 
 def _csv(line: ImportLine) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from ctxengine.engine.budget.classes import RULE_OF, BudgetClass
 from ctxengine.engine.plan.persona import persona_text
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.service.plan_specs import PersonaView
-from ctxengine.service.wiring import counter_of
+from ctxengine.service.wiring import careful_counter
 from inspector.access import Viewer
 from inspector.figures import number
 from inspector.forecast import PersonaRotation, persona_rotations
@@ -27,8 +27,6 @@ CAP_TOKENS = RULE_OF[BudgetClass.PERSONA].cap_tokens or 0
 CAP_ENTRIES = RULE_OF[BudgetClass.PERSONA].cap_items or 0
 _MOST_FIELDS = 200
 _ROW_CHARS = 90
-_COUNTER = ("compatible", "")
-"""The counter a document is measured by when it is saved."""
 
 
 def draft_of(request: HttpRequest, base: PersonaView) -> tuple[str, ...]:
@@ -108,7 +106,7 @@ def _field(place: int, entry: str, note: str) -> EntryField:
 
 
 def _tokens(text: str) -> int:
-    return counter_of(*_COUNTER).text(text) if text else 0
+    return careful_counter().text(text) if text else 0
 
 
 def _shown(entry: str) -> str:

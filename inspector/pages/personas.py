@@ -18,6 +18,7 @@ from ctxengine.service.plan_specs import EditPersona, PersonaView
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, Shell
+from inspector.filters import free
 from inspector.pages.acts import reason_of
 from inspector.pages.numbers import whole
 from inspector.pages.persona_draft import draft_of, fields_of, preview_of
@@ -30,6 +31,7 @@ CSV_HEADER = (
     "principal", "revision", "entries", "tokens", "open_sessions", "note", "saved_by", "saved_at",
 )  # fmt: skip
 REVISION_HEADER = ("revision", "entries", "tokens", "difference", "note", "saved_by", "saved_at")
+ASKS = {"open": free}
 
 
 class PrincipalConverter:
@@ -47,7 +49,7 @@ class PrincipalConverter:
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def personas(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """Every principal; `?open=` goes to one, known or new."""
     wanted = request.GET.get("open", "").strip()

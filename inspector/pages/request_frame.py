@@ -11,6 +11,7 @@ from django.urls import reverse
 from ctxengine.engine.manifest import Budget
 from ctxengine.ledger.queries.request import RequestDetail, neighbours, request_detail
 from inspector.access import Viewer
+from inspector.cachepanel import cache_panel
 from inspector.contexts import Crumb, Shell, Tab
 from inspector.figures import number
 from inspector.pages.session_frame import head_or_404, session_address, session_title
@@ -66,6 +67,7 @@ def frame_of(viewer: Viewer, request_id: UUID, route: str) -> RequestFrame:
         unattributed=unattributed,
         accounted=accounted,
         markers=tuple(_markers(request)),
+        cache=cache_panel(request),
     )
 
 

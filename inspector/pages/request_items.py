@@ -13,6 +13,7 @@ from ctxengine.engine.manifest import Cut, Form, Manifest, Span
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.items import ItemFilter, ItemLine, item_window
 from inspector.access import Viewer, member
+from inspector.filters import free, one_of, whole_number
 from inspector.pages.numbers import whole
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.reasons import FORM_WORDS, row_of, why
@@ -26,10 +27,18 @@ CSV_HEADER = (
     "item", "row", "form", "reason", "kind", "trust", "name", "source", "tokens", "bytes",
     "digest",
 )  # fmt: skip
+ASKS = {
+    "kind": one_of(*(kind.value for kind in ItemKind)),
+    "trust": one_of(*(level.value for level in Trust)),
+    "form": one_of(*(form.value for form in Form)),
+    "row": whole_number,
+    "span": whole_number,
+    "below": free,
+}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def request_items(
     request: HttpRequest, viewer: Viewer, request_id: UUID, twin: Twin
 ) -> HttpResponseBase:

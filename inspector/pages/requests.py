@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import get_args
+
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from ctxengine.engine.budget.classes import YIELD_ORDER
+from ctxengine.engine.cache.verdict import VerdictClass
 from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Page, parse_cursor
 from ctxengine.ledger.queries.requests import (
     RequestFilter,
@@ -17,13 +21,48 @@ from ctxengine.ledger.queries.requests import (
 )
 from inspector.access import Viewer, member
 from inspector.contexts import RequestsPage, Shell
-from inspector.querylang import QueryError, over, read_query
+from inspector.filters import AskError, checked, free, moment, one_of, read_moment
+from inspector.querylang import QueryError, one_of_terms, over, read_query
 from inspector.reasons import class_title
 from inspector.render import Twin, csv_stream, json_stream, show
 
 _FIELDS = ("engine", "model", "status", "yield", "origin", "epoch")
 _SELECTS = ("model", "status", "yielded", "origin")
+_NARROWED = (
+    "engine",
+    "provider",
+    "agent",
+    "code",
+    "verdict",
+    "cause",
+    "disagreement",
+    "usage",
+    "from",
+    "to",
+)
+"""Filters that other pages' figures lead here with; they stand above the list, each with a way to drop it."""
 STATUSES = ("built", "answered", "failed")
+YIELDED = ("any", *(name.value for name in YIELD_ORDER))
+ORIGINS = ("live", "reconstructed")
+VERDICTS = (*get_args(VerdictClass), "none")
+ASKS = {
+    "q": free,
+    "engine": free,
+    "model": free,
+    "status": one_of(*STATUSES),
+    "yielded": one_of(*YIELDED),
+    "origin": one_of(*ORIGINS),
+    "provider": free,
+    "agent": free,
+    "code": free,
+    "verdict": one_of(*VERDICTS),
+    "cause": free,
+    "disagreement": one_of("1"),
+    "usage": one_of("reported", "unreported"),
+    "from": moment,
+    "to": moment,
+    "after": free,
+}
 CSV_HEADER = (
     "id", "session_id", "session", "request", "engine", "provider", "model", "epoch", "tokens",
     "usable", "predicted_read", "reported_read", "reported_write", "reported_fresh", "output",
@@ -36,14 +75,16 @@ CSV_HEADER = (
 def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """Every request of the tenant, newest first; the address is the whole state."""
     chosen = {name: request.GET.get(name, "") for name in _SELECTS}
+    narrowed = {name: request.GET.get(name, "") for name in _NARROWED}
     text = request.GET.get("q", "")
     problem = ""
     where, query = RequestFilter(), RequestQuery()
     try:
-        where = _filter(text, chosen)
+        checked(request, ASKS)
+        where = _narrow(_filter(text, chosen), narrowed)
         after = request.GET.get("after", "")
         query = RequestQuery(where, parse_cursor(after) if after else None, PAGE_SIZES[0])
-    except (QueryError, BadCursor) as error:
+    except (QueryError, BadCursor, AskError) as error:
         problem = str(error)
     if not problem and twin is Twin.CSV:
         rows = (_csv(line) for line in every_request(viewer.tenant_id, where))
@@ -60,6 +101,7 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         statuses=STATUSES,
         classes=tuple((name.value, class_title(name)) for name in YIELD_ORDER),
         page=none if problem else list_requests(viewer.tenant_id, query),
+        narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != RequestFilter() or bool(problem),
         address=request.GET.urlencode(),
     )
@@ -71,8 +113,8 @@ def _filter(text: str, chosen: dict[str, str]) -> RequestFilter:
     query = read_query(text, _FIELDS)
     terms = query.terms
     origin = terms.get("origin") or chosen["origin"]
-    if origin not in {"", "live", "reconstructed"}:
-        raise QueryError("origin: is live or reconstructed.")
+    for name, allowed in (("origin", ORIGINS), ("status", STATUSES), ("yield", YIELDED)):
+        one_of_terms(terms, name, allowed)
     return RequestFilter(
         words=query.words,
         engine=terms.get("engine", ""),
@@ -81,6 +123,22 @@ def _filter(text: str, chosen: dict[str, str]) -> RequestFilter:
         yielded=terms.get("yield") or chosen["yielded"],
         origin=origin,
         epoch_over=over(terms, "epoch"),
+    )
+
+
+def _narrow(where: RequestFilter, narrowed: dict[str, str]) -> RequestFilter:
+    return replace(
+        where,
+        engine=where.engine or narrowed["engine"],
+        provider=narrowed["provider"],
+        agent=narrowed["agent"],
+        code=narrowed["code"],
+        verdict=narrowed["verdict"],
+        cause=narrowed["cause"],
+        disagreement=bool(narrowed["disagreement"]),
+        usage=narrowed["usage"],
+        since=read_moment(narrowed["from"]) if narrowed["from"] else None,
+        until=read_moment(narrowed["to"]) if narrowed["to"] else None,
     )
 
 

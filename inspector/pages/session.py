@@ -11,16 +11,18 @@ from ctxengine.ledger.queries import session as read
 from ctxengine.ledger.queries.events import event_page
 from inspector.access import Viewer, member
 from inspector.contexts import SessionPage
+from inspector.filters import whole_number
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, show
 from inspector.strip import strip_view
 
 STRIP_COLUMNS = 80
+ASKS = {"from": whole_number, "before": whole_number}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def session(request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin) -> HttpResponse:
     """Every request as a column, the runs below, the newest events."""
     tenant = viewer.tenant_id

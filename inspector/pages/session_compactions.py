@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -11,10 +12,13 @@ from ctxengine.engine.compaction.acts import HandForm, Marks
 from ctxengine.engine.compaction.packet import CompactionResult, Packet, Tile
 from ctxengine.engine.events import EventType
 from ctxengine.engine.standing import history_acts
+from ctxengine.ledger.models import Job
 from ctxengine.ledger.queries.events import event_page
+from ctxengine.ledger.queries.jobs import JobFilter, JobQuery, list_jobs
 from ctxengine.ledger.queries.session import SessionHead
 from ctxengine.service.access import session_of
 from ctxengine.service.compactions import CompactionLine, Compactions, compactions_of
+from ctxengine.service.summaries.wanted import KIND
 from ctxengine.service.wiring import log_of
 from inspector.access import Viewer, member
 from inspector.act_contexts import (
@@ -24,7 +28,9 @@ from inspector.act_contexts import (
     MarkLine,
     SpanLine,
     TileLine,
+    WriterView,
 )
+from inspector.filters import one_of, whole_number
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, csv_stream, json_stream, show
@@ -33,23 +39,25 @@ MOST_SPANS = 200
 CSV_HEADER = (
     "event", "at", "state", "first", "through", "tokens_before", "tokens_after", "turns", "units",
     "depth", "merges", "reason", "forced_by", "pays", "saved_tokens", "recached_tokens", "spans",
-    "compactor", "detector", "masked", "source_sha256",
+    "compactor", "detector", "masked", "source_sha256", "calls", "fragments", "usd",
 )  # fmt: skip
 _DONE = {
     "compacted": "The summary is installed; the next step shows it.",
     "merged": "The summaries are merged; the next step shows the merged one.",
     "unchanged": "There was nothing new to compact; nothing was written.",
     "skipped": "It would not have paid, so nothing was written.",
+    "queued": "A job lets a model write the summary; it stands here once it is installed.",
     "undone": "The compaction is undone; what it replaced is history again.",
     "pinned": "Pinned: it stays whole from the next step on.",
     "folded": "Folded: it stands as pointers from the next step on.",
     "excluded": "Excluded: a notice stands in its place from the next step on.",
     "automatic": "Released: the policy decides again.",
 }
+ASKS = {"at": whole_number, "done": one_of(*_DONE)}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def session_compactions(
     request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin
 ) -> HttpResponseBase:
@@ -70,6 +78,7 @@ def session_compactions(
             viewer.tenant_id, head.id, kind=EventType.COMPACTION_REFUSED.value, size=10
         ).events,
         marks=mark_lines(viewer, head),
+        jobs=_at_work(viewer, head),
         may_act=viewer.is_operator and head.state == "open",
         done=_DONE.get(request.GET.get("done", ""), ""),
     )
@@ -148,12 +157,40 @@ def _view(line: CompactionLine) -> CompactionView:
         reason=payload["reason"],
         forced_by=payload["forced_by"],
         verdict=payload["verdict"],
+        reasoning_dropped=payload.get("reasoning_dropped", 0),
         kind=payload["kind"],
         compactor=payload["compactor"],
         detector=payload["detector"],
         masked=payload["masked"],
         source_sha256=payload["source_sha256"],
         spans=len(line.result.elided) if line.result else 0,
+        writer=writer_view(payload.get("writer")),
+    )
+
+
+def _at_work(viewer: Viewer, head: SessionHead) -> tuple[Job, ...]:
+    """Summaries of the session that a model is to write."""
+    where = JobFilter(state="unfinished", kind=KIND, session_id=head.id)
+    return list_jobs(viewer.tenant_id, JobQuery(where)).rows
+
+
+def writer_view(facts: dict[str, Any] | None) -> WriterView | None:
+    """Who wrote a summary, as its event keeps it."""
+    if not facts:
+        return None
+    cost = facts["cost_microdollars"]
+    return WriterView(
+        model=facts["model"],
+        chosen=facts["chosen"],
+        prompt=facts["prompt"],
+        window=facts["window"],
+        session_window=facts["session_window"],
+        fragments=facts["fragments"],
+        job=UUID(facts["job"]),
+        calls=facts["calls"],
+        prompt_tokens=facts["prompt_tokens"],
+        output_tokens=facts["output_tokens"],
+        usd=None if cost is None else f"{cost / 1_000_000:f}",
     )
 
 
@@ -173,4 +210,6 @@ def _csv(view: CompactionView) -> tuple[object, ...]:
         " ".join(str(part) for part in view.merges), view.reason, view.forced_by,
         verdict.get("pays"), verdict.get("saved_tokens"), verdict.get("recached_tokens"),
         view.spans, view.compactor, view.detector, view.masked, view.source_sha256,
+        view.writer and view.writer.calls, view.writer and view.writer.fragments,
+        view.writer and view.writer.usd,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from inspector.access import Viewer, member
 from inspector.act_contexts import EpochDiffPage, EpochsPage, EpochView, Figure
 from inspector.contexts import Crumb
 from inspector.epochdiff import PlanComparison, compare_plans
+from inspector.filters import whole_number
 from inspector.forecast import rotation_at_next_run
 from inspector.pages.acts import cost_figures
 from inspector.pages.numbers import whole
@@ -30,10 +31,11 @@ CSV_HEADER = (
     "epoch", "reasons", "note", "actor", "prefix_tokens", "recached_tokens", "price_usd",
     "prefix_sha256", "wire_prefix_sha256", "sequence", "created_at",
 )  # fmt: skip
+ASKS = {"made": whole_number}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def session_epochs(
     request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin
 ) -> HttpResponseBase:
@@ -64,7 +66,7 @@ def session_epochs(
 
 
 @require_safe
-@member()
+@member(asks={"after": whole_number, "before": whole_number})
 def epoch_diff(request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin) -> HttpResponse:
     """Two epochs, `?before=` and `?after=`; left out: the newest and the one before it."""
     head = head_or_404(viewer, session_id)

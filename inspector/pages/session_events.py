@@ -19,6 +19,7 @@ from ctxengine.ledger.queries.events import (
 )
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, EventBodyPage, EventsPage, Shell
+from inspector.filters import one_of, whole_number
 from inspector.itemview import SHOWN_CHARS
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import (
@@ -35,10 +36,15 @@ CSV_HEADER = (
     "sequence", "type", "run_id", "trust", "body_bytes", "prev_hash", "hash", "linked",
     "recorded_at", "payload",
 )  # fmt: skip
+ASKS = {
+    "type": one_of(*(rule.type.value for rule in EVENT_RULES)),
+    "at": whole_number,
+    "before": whole_number,
+}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def session_events(
     request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin
 ) -> HttpResponseBase:

@@ -21,6 +21,7 @@ from ctxengine.service.wiring import log_of
 from inspector.access import Viewer, member
 from inspector.act_contexts import PlanPage, RosterGroup, RosterTool
 from inspector.epochdiff import policy_figures
+from inspector.filters import free, one_of, whole_number
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.reasons import class_title, row_of
@@ -40,10 +41,11 @@ _PREFIX = frozenset(f"cap of {class_title(name.value).lower()}" for name in PREF
 _CONTROL = frozenset(rule.name.value for rule in CONTROL_RULES)
 _ACTS_ON = frozenset({"defined", "deferred"})
 _FACTS = ("persona", "snapshot", "authority", "environment")
+ASKS = {"epoch": whole_number, "done": one_of("revoked", "restored"), "tool": free}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def session_plan(
     request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin
 ) -> HttpResponseBase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -19,6 +20,7 @@ from ctxengine.service.specs import ChangeConstraints
 from ctxengine.service.working_state import change_constraints, working_state_view
 from inspector.access import Viewer, member
 from inspector.act_contexts import ActPage, Figure, StateEntry, StateField, StatePage
+from inspector.filters import free
 from inspector.pages.acts import answer
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, csv_stream, json_stream, show
@@ -36,10 +38,11 @@ _TITLES = {
     "questions": "Open questions",
     "next_action": "Next action",
 }
+ASKS = {"lifted": free}
 
 
 @require_safe
-@member()
+@member(asks=ASKS)
 def session_state(
     request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin
 ) -> HttpResponseBase:
@@ -210,10 +213,18 @@ def _facts(state: WorkingState) -> tuple[StateEntry, ...]:
             status="claim" if one.is_claim else "",
             sources=one.source_event_ids,
             origin=one.origin,
-            detail=f"established {one.established_at}" if one.established_at else "",
+            detail=f"established {_moment(one.established_at)}" if one.established_at else "",
         )
         for one in state.facts
     )
+
+
+def _moment(stamp: str) -> str:
+    """A stamp of the state to the minute, as other times of the console are shown."""
+    try:
+        return f"{datetime.fromisoformat(stamp).astimezone(UTC):%d %b %Y, %H:%M}"
+    except ValueError:
+        return stamp
 
 
 def _questions(state: WorkingState) -> tuple[StateEntry, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from ctxengine.engine.events import EventType
 from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Page, parse_cursor
 from ctxengine.ledger.queries.sessions import (
     SessionFilter,
@@ -17,11 +20,41 @@ from ctxengine.ledger.queries.sessions import (
 )
 from inspector.access import Viewer, member
 from inspector.contexts import SessionsPage, Shell
-from inspector.querylang import QueryError, over, read_query
+from inspector.filters import AskError, checked, free, moment, one_of, read_moment
+from inspector.querylang import QueryError, one_of_terms, over, read_query
 from inspector.render import Twin, csv_stream, json_stream, show
 
 _FIELDS = ("engine", "model", "agent", "format", "state", "epoch", "is")
 _SELECTS = ("engine", "model", "format", "state")
+_NARROWED = ("provider", "agent", "policy", "has", "from", "to")
+"""Filters that other pages' figures lead here with; they stand above the list, each with a way to drop it."""
+HAPPENED = {
+    "rotation": EventType.EPOCH_ROTATED,
+    "compaction": EventType.COMPACTED,
+    "undone": EventType.COMPACTION_UNDONE,
+    "refused_compaction": EventType.COMPACTION_REFUSED,
+    "pressure": EventType.BUDGET_PRESSURE,
+    "exceeded": EventType.BUDGET_EXCEEDED,
+    "failure": EventType.RESPONSE_FAILED,
+    "turn": EventType.USER_MESSAGE,
+}
+"""What `has` may ask for, by the event that records it."""
+STATES = ("open", "ended")
+ASKS = {
+    "q": free,
+    "engine": free,
+    "model": free,
+    "format": free,
+    "state": one_of(*STATES),
+    "provider": free,
+    "agent": free,
+    "policy": free,
+    "has": one_of(*HAPPENED),
+    "from": moment,
+    "to": moment,
+    "size": one_of(*map(str, PAGE_SIZES)),
+    "after": free,
+}
 CSV_HEADER = (
     "id", "title", "agent", "engine", "provider", "model", "state", "format", "epochs", "runs",
     "requests", "items", "tokens", "peak_tokens", "pressure", "active_at",
@@ -33,22 +66,21 @@ CSV_HEADER = (
 def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """Search and filter; the address is the whole state. A bad query is 400, its text kept."""
     chosen = {name: request.GET.get(name, "") for name in _SELECTS}
+    narrowed = {name: request.GET.get(name, "") for name in _NARROWED}
     text = request.GET.get("q", "")
     problem = ""
     where, query = SessionFilter(), SessionQuery()
     try:
-        where = _filter(text, chosen)
-        size = int(request.GET.get("size", "0") or 0)
+        checked(request, ASKS)
+        where = _narrow(_filter(text, chosen), narrowed)
         after = request.GET.get("after", "")
         query = SessionQuery(
             where,
             after=parse_cursor(after) if after else None,
-            size=size if size in PAGE_SIZES else PAGE_SIZES[0],
+            size=int(request.GET.get("size") or PAGE_SIZES[0]),
         )
-    except (QueryError, BadCursor) as error:
+    except (QueryError, BadCursor, AskError) as error:
         problem = str(error)
-    except ValueError:
-        problem = f"size is one of {', '.join(map(str, PAGE_SIZES))}."
     if not problem and twin is Twin.CSV:
         rows = (_csv(line) for line in every_session(viewer.tenant_id, where))
         return csv_stream("sessions", CSV_HEADER, rows)
@@ -62,6 +94,7 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         chosen=chosen,
         facets=session_facets(viewer.tenant_id),
         page=none if problem else list_sessions(viewer.tenant_id, query),
+        narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != SessionFilter() or bool(problem),
         address=request.GET.urlencode(),
     )
@@ -77,6 +110,7 @@ def _filter(text: str, chosen: dict[str, str]) -> SessionFilter:
     terms = query.terms
     if terms.get("is", "child") != "child":
         raise QueryError("is: knows only is:child.")
+    one_of_terms(terms, "state", STATES)
     return SessionFilter(
         words=query.words,
         engine=terms.get("engine") or chosen["engine"],
@@ -86,6 +120,19 @@ def _filter(text: str, chosen: dict[str, str]) -> SessionFilter:
         state=terms.get("state") or chosen["state"],
         epoch_over=over(terms, "epoch"),
         parent=terms.get("is", ""),
+    )
+
+
+def _narrow(where: SessionFilter, narrowed: dict[str, str]) -> SessionFilter:
+    event = HAPPENED.get(narrowed["has"])
+    return replace(
+        where,
+        provider=narrowed["provider"],
+        agent_exact=narrowed["agent"],
+        policy=narrowed["policy"],
+        event=event.value if event else "",
+        since=read_moment(narrowed["from"]) if narrowed["from"] else None,
+        until=read_moment(narrowed["to"]) if narrowed["to"] else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from inspector import figures, jsonview, trust, visible
+from inspector.metric_views import Column, Datum, TableView
 
 register = template.Library()
 
@@ -22,6 +24,7 @@ register.filter("size", figures.size)
 register.filter("short", figures.short_hash)
 register.filter("ratio", figures.percent)
 register.filter("usd", figures.dollars)
+register.filter("micro_usd", figures.micro_dollars)
 register.filter("visible", visible.visible)
 register.filter("plain", visible.plain)
 register.filter("one_line", visible.one_line)
@@ -31,6 +34,12 @@ register.filter("one_line", visible.one_line)
 def share(part: float | None, whole: float | None) -> str:
     """A part of a whole in percent."""
     return figures.share(part, whole)
+
+
+@register.filter
+def cells(table: TableView, row: tuple[Datum, ...]) -> Iterator[tuple[Column, Datum]]:
+    """A row's figures, each with its column."""
+    return zip(table.columns, row, strict=True)
 
 
 @register.filter
@@ -93,6 +102,15 @@ def trust_mark(level: str) -> SafeString:
         mark.glyph,
         mark.word,
     )
+
+
+@register.simple_tag(takes_context=True)
+def drop_filter(context: Context, name: str) -> str:
+    """The page's own query string without one filter, from the first page on."""
+    query: QueryDict = context["request"].GET.copy()
+    query.pop(name, None)
+    query.pop("after", None)
+    return f"?{query.urlencode()}"
 
 
 @register.simple_tag(takes_context=True)

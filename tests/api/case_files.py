@@ -16,6 +16,14 @@ MODELS = {
     WireApi.ANTHROPIC: MODEL,
     WireApi.OPENAI_CHAT: CHAT,
     WireApi.OPENAI_RESPONSES: RESPONSES,
+    WireApi.GOOGLE: {"provider": "google", "name": "gemini-3.1-pro"},
+    WireApi.OLLAMA: {
+        "provider": "ollama",
+        "name": "gemma-4-31b",
+        "window": 48_000,
+        "max_output": 2_000,
+    },
+    WireApi.BEDROCK: {"provider": "bedrock", "name": "anthropic.claude-sonnet-4-6-v1:0"},
 }
 
 
@@ -69,49 +77,74 @@ def checked(door: Door, api: WireApi, request_id: str) -> Any:
 
 def call_ids(api: WireApi, body: Any) -> list[str]:
     """Ids of the calls in a request, in order."""
-    if api is WireApi.ANTHROPIC:
-        blocks = [b for m in body["messages"] for b in m["content"]]
-        return [b["id"] for b in blocks if b["type"] == "tool_use"]
-    if api is WireApi.OPENAI_CHAT:
-        return [c["id"] for m in body["messages"] for c in m.get("tool_calls", ())]
-    return [item["call_id"] for item in body["input"] if item.get("type") == "function_call"]
-
-
-def result_texts(api: WireApi, body: Any) -> list[tuple[str, str]]:
-    """(call id, text) of the results in a request, in order."""
-    if api is WireApi.ANTHROPIC:
-        blocks = [b for m in body["messages"] for b in m["content"]]
-        return [
-            (b["tool_use_id"], "".join(part["text"] for part in b["content"]))
-            for b in blocks
-            if b["type"] == "tool_result"
-        ]
-    if api is WireApi.OPENAI_CHAT:
-        return [
-            (m["tool_call_id"], _plain(m["content"]))
-            for m in body["messages"]
-            if m["role"] == "tool"
-        ]
-    return [
-        (item["call_id"], _plain(item["output"]))
-        for item in body["input"]
-        if item.get("type") == "function_call_output"
-    ]
+    return [call_id for call_id, _ in _calls(api, body)]
 
 
 def argument_texts(api: WireApi, body: Any) -> list[Any]:
     """Arguments of the calls in a request as parsed values, in order."""
-    if api is WireApi.ANTHROPIC:
-        blocks = [b for m in body["messages"] for b in m["content"]]
-        return [b["input"] for b in blocks if b["type"] == "tool_use"]
-    if api is WireApi.OPENAI_CHAT:
-        calls = [c for m in body["messages"] for c in m.get("tool_calls", ())]
-        return [json.loads(call["function"]["arguments"]) for call in calls]
-    return [
-        json.loads(item["arguments"])
-        for item in body["input"]
-        if item.get("type") == "function_call"
-    ]
+    return [arguments for _, arguments in _calls(api, body)]
+
+
+def result_texts(api: WireApi, body: Any) -> list[tuple[str, str]]:
+    """(call id, text) of the results in a request, in order."""
+    match api:
+        case WireApi.ANTHROPIC:
+            found = [b for b in _blocks(body) if b["type"] == "tool_result"]
+            return [(b["tool_use_id"], _plain(b["content"])) for b in found]
+        case WireApi.OPENAI_CHAT | WireApi.OLLAMA:
+            told = [m for m in body["messages"] if m["role"] == "tool"]
+            return [(m["tool_call_id"], _plain(m["content"])) for m in told]
+        case WireApi.OPENAI_RESPONSES:
+            outputs = [i for i in body["input"] if i.get("type") == "function_call_output"]
+            return [(item["call_id"], _plain(item["output"])) for item in outputs]
+        case WireApi.GOOGLE:
+            answers = [p["functionResponse"] for p in _google(body) if "functionResponse" in p]
+            return [(a["id"], "".join(every_text(a["response"]))) for a in answers]
+        case WireApi.BEDROCK:
+            given = [b["toolResult"] for b in _blocks(body) if "toolResult" in b]
+            return [(r["toolUseId"], _plain(r["content"])) for r in given]
+
+
+def _calls(api: WireApi, body: Any) -> list[tuple[str, Any]]:
+    """(id, parsed arguments) of the calls in a request, in order."""
+    match api:
+        case WireApi.ANTHROPIC:
+            used = [b for b in _blocks(body) if b["type"] == "tool_use"]
+            return [(b["id"], b["input"]) for b in used]
+        case WireApi.OPENAI_CHAT:
+            asked = [c for m in body["messages"] for c in m.get("tool_calls", ())]
+            return [(c["id"], json.loads(c["function"]["arguments"])) for c in asked]
+        case WireApi.OPENAI_RESPONSES:
+            items = [i for i in body["input"] if i.get("type") == "function_call"]
+            return [(item["call_id"], json.loads(item["arguments"])) for item in items]
+        case WireApi.OLLAMA:
+            asked = [c for m in body["messages"] for c in m.get("tool_calls", ())]
+            return [(c["id"], c["function"]["arguments"]) for c in asked]
+        case WireApi.GOOGLE:
+            named = [p["functionCall"] for p in _google(body) if "functionCall" in p]
+            return [(c["id"], c["args"]) for c in named]
+        case WireApi.BEDROCK:
+            used = [b["toolUse"] for b in _blocks(body) if "toolUse" in b]
+            return [(u["toolUseId"], u["input"]) for u in used]
+
+
+def _blocks(body: Any) -> list[Any]:
+    return [block for message in body["messages"] for block in message["content"]]
+
+
+def _google(body: Any) -> list[Any]:
+    return [part for content in body["contents"] for part in content["parts"]]
+
+
+def said_texts(body: Any) -> list[str]:
+    """Texts that stand by themselves in a conversation: text blocks, and messages that are one text."""
+    turns = next(body[part] for part in ("messages", "contents", "input") if part in body)
+    inside = [block for turn in turns for block in turn.get("content") or turn.get("parts") or ()]
+    blocks = [b["text"] for b in inside if isinstance(b, dict) and isinstance(b.get("text"), str)]
+    calling = [turn for turn in turns if turn.get("tool_calls")]
+    whole = [turn["content"] for turn in turns if isinstance(turn.get("content"), str)]
+    # An assistant that only calls may say nothing.
+    return blocks + [text for text in whole if text or not calling]
 
 
 def every_text(value: Any) -> list[str]:

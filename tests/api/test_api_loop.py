@@ -439,13 +439,26 @@ def test_a_refused_assembly_does_not_lose_what_was_reported_with_it(door: Door) 
     assert len(door.events(session, "type=run.input.received")) == 1
 
 
+def test_a_parent_that_is_not_there_is_refused(door: Door) -> None:
+    for occasion in ("interactive", "scheduled", "child"):
+        body = {
+            "model": MODEL,
+            "agent": {"name": "a", "version": "1"},
+            "occasion": occasion,
+            "parent_run": str(uuid4()),
+        }
+        answer = door.post("sessions", body)
+        assert (answer.status, answer.code) == (422, "invalid_parent")
+
+
 def test_every_optional_field_of_a_session_is_taken(door: Door) -> None:
+    parent = door.run(door.open())
     session = door.open(
         engine="suffix",
         title="Everything",
         principal={"id": "user-1", "scopes": ["a", "b"]},
         occasion="scheduled",
-        parent_run=str(uuid4()),
+        parent_run=parent,
         persona=["Be kind.", "Be brief."],
         snapshot={"trace_id": "t", "watermark": 4, "items": ["Likes tea."]},
         policy={

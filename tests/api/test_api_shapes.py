@@ -225,7 +225,8 @@ def test_any_json_is_read_or_refused_with_a_field(value: Any) -> None:
     ("record", "spec", "not_for_rest"),
     [
         (OPEN_SESSION, specs.OpenSession, set()),
-        (ASSEMBLE, specs.Assemble, set()),
+        # How to wait is said in the query.
+        (ASSEMBLE, specs.Assemble, {"compaction", "wait_s"}),
         (TOOL_RESULTS, specs.TakeToolResults, set()),
         (INPUT, specs.TakeInput, set()),
         (START_RUN, specs.StartRun, set()),

@@ -53,8 +53,14 @@ LISTS = {
     "personas",
     "personas/{principal}",
     "people/{principal}/erase",
+    "capacity-profiles",
+    "metrics",
+    "jobs",
+    "jobs/{job}",
+    "jobs/{job}/cancel",
+    "jobs/{job}/retry",
 }
-"""Addresses without an id of another tenant's; imports and people have tests of their own."""
+"""Addresses without an id of another tenant's; what is listed under them has tests of its own."""
 
 
 @pytest.fixture
@@ -135,6 +141,7 @@ def test_every_address_is_in_this_matrix() -> None:
             ("<ctx_epoch:epoch>", "1"),
             ("<ctx_epoch:event>", "3"),
             ("<ctx_sha256:sha256>", "{sha256}"),
+            ("<uuid:job>", "{job}"),
             ("<path:tool>", "weather"),
             ("<path:principal>", "{principal}"),
         ):

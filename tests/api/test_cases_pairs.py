@@ -19,6 +19,7 @@ from tests.api.case_files import (
     events_of,
     every_text,
     result_texts,
+    said_texts,
     tool_calls,
 )
 from tests.api.door import Door
@@ -137,15 +138,9 @@ def test_dev_05_an_empty_result_keeps_its_pair(
     assert (call_ids(api, body), answered) == (["m1"], "m1")
     inner = text.splitlines()[1:-1]
     assert "".join(inner).strip()
-    part = "messages" if "messages" in body else "input"
-    texts = [
-        block["text"]
-        for message in body[part]
-        if isinstance(message.get("content"), list)
-        for block in message["content"]
-        if block.get("type", "").endswith("text")
-    ]
-    assert all(text.strip() for text in texts)
+    spoken = said_texts(body)
+    assert last["content"] in spoken
+    assert all(text.strip() for text in spoken)
     (result,) = [item for item in items_of(door, session) if item["kind"] == "tool_result"]
     assert (result["characters"], result["text"], result["is_error"]) == (0, "", False)
 

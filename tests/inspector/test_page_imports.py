@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from pytest_django import Settings
 
-from ctxengine.ledger.models import ImportRow
+from ctxengine.ledger.models import ImportRow, Job, JobState, SessionRow
+from ctxengine.service import import_transcript
+from ctxengine.service.jobs.run import run_job
+from inspector.pages import imports as page_of_imports
 from tests.inspector.conftest import Cast
+from tests.work_off import work_off
 
 TRANSCRIPT = json.dumps(
     {
@@ -56,7 +62,7 @@ def test_a_file_over_the_limit_is_not_read(cast: Cast, settings: Settings) -> No
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100_000
     response = cast.operator.post(cast.url("imports/"), {"file": upload(b"x" * 200_000)})
     assert response.status_code == 413
-    assert "100 kB are allowed" in response.content.decode()
+    assert "0.2 MB; at most 0.1 MB are read here" in response.content.decode()
 
 
 def test_no_file_and_an_empty_file_are_told(cast: Cast) -> None:
@@ -81,3 +87,124 @@ def test_a_hostile_file_name_is_only_text(cast: Cast) -> None:
     ).content.decode()
     assert "<img" not in page
     assert "\u202e" not in page
+
+
+@pytest.fixture
+def by_job(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> Path:
+    """Let every upload go to a job; gives the folder in which uploads wait."""
+    monkeypatch.setattr(page_of_imports, "AT_ONCE_BYTES", 1)
+    settings.CTX_DATA_DIR = tmp_path
+    return tmp_path / "uploads"
+
+
+def progress_of(cast: Cast, **headers: str) -> str:
+    job = Job.objects.get(tenant_id=cast.tenant.id, kind="transcript.import")
+    response = cast.operator.get(cast.url(f"imports/jobs/{job.id}/"), headers=headers)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_a_large_upload_is_read_by_a_job_and_its_page_ends_with_the_report(
+    cast: Cast, by_job: Path
+) -> None:
+    answer = cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT)})
+    assert answer.status_code == 303
+    (kept,) = by_job.iterdir()
+    assert (kept.stat().st_mode & 0o777, by_job.stat().st_mode & 0o777) == (0o600, 0o700)
+    waiting = progress_of(cast, **{"HX-Request": "true"})
+    assert "Waiting for a worker" in waiting
+    assert 'hx-trigger="every 1s"' in waiting
+    assert work_off(cast.tenant.id) == [("transcript.import", "done")]
+    ended = progress_of(cast)
+    assert "✓ Imported" in ended
+    assert "3 items in the file" in ended or "2 items in the file" in ended
+    assert "hx-trigger" not in ended
+    assert not list(by_job.iterdir())
+    row = ImportRow.objects.get(tenant_id=cast.tenant.id)
+    assert f"imports/{row.sha256}/" in ended
+
+
+def test_a_refused_upload_says_why_and_is_forgotten(cast: Cast, by_job: Path) -> None:
+    cast.operator.post(cast.url("imports/"), {"file": upload(b"<html>hello")})
+    assert work_off(cast.tenant.id) == [("transcript.import", "failed")]
+    assert "✕ Not imported" in progress_of(cast)
+    assert not list(by_job.iterdir())
+
+
+def test_a_rehearsal_by_a_job_keeps_nothing(cast: Cast, by_job: Path) -> None:
+    cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT), "rehearse": "1"})
+    work_off(cast.tenant.id)
+    assert "nothing was kept" in progress_of(cast)
+    assert not ImportRow.objects.exists()
+    assert not list(by_job.iterdir())
+
+
+def test_a_worker_that_dies_leaves_nothing_and_the_next_attempt_ends_right(
+    cast: Cast, by_job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT)})
+    before = SessionRow.objects.count()
+    job = Job.objects.get(tenant_id=cast.tenant.id)
+    whole = import_transcript._write_import
+
+    def dies(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_transcript, "_write_import", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(cast.tenant.id, job.id, "first", beats=False)
+    assert SessionRow.objects.count() == before
+    assert len(list(by_job.iterdir())) == 1
+    monkeypatch.setattr(import_transcript, "_write_import", whole)
+    Job.objects.filter(id=job.id).update(state=JobState.QUEUED, lease_until=None)
+    assert work_off(cast.tenant.id) == [("transcript.import", "done")]
+    assert SessionRow.objects.count() == before + 1
+
+
+def test_a_job_that_is_tried_again_after_its_commit_changes_nothing(
+    cast: Cast, by_job: Path
+) -> None:
+    for _ in range(2):
+        cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT)})
+    work_off(cast.tenant.id)
+    results = Job.objects.filter(tenant_id=cast.tenant.id).values_list("result__status", flat=True)
+    assert sorted(results) == ["imported", "unchanged"]
+    assert ImportRow.objects.filter(tenant_id=cast.tenant.id).count() == 1
+
+
+def test_another_tenant_sees_no_progress(cast: Cast, by_job: Path) -> None:
+    cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT)})
+    job = Job.objects.get(tenant_id=cast.tenant.id)
+    Job.objects.filter(id=job.id).update(tenant_id="00000000-0000-4000-8000-000000000000")
+    assert cast.operator.get(cast.url(f"imports/jobs/{job.id}/")).status_code == 404
+
+
+ORPHAN = json.dumps(
+    {
+        "messages": [
+            {"role": "user", "content": "Go on."},
+            {"role": "tool", "tool_call_id": "c9", "content": "<b>lost</b> " + "x" * 600},
+            {"role": "assistant", "content": "Done."},
+        ],
+    }
+).encode()
+
+
+def test_what_was_set_aside_is_shown_escaped_clipped_and_whole_behind_a_link(cast: Cast) -> None:
+    answer = cast.operator.post(cast.url("imports/"), {"file": upload(ORPHAN)})
+    assert "The text that was set aside" in answer.content.decode()
+    row = ImportRow.objects.get(tenant_id=cast.tenant.id)
+    place = next(n for n, line in enumerate(row.report, 1) if line.get("raw"))
+    page = cast.page(f"imports/{row.sha256}/")
+    assert "&lt;b&gt;lost" in page
+    assert "<b>lost" not in page
+    assert "x" * 500 not in page
+    assert f"imports/{row.sha256}/text/{place}/" in page
+    whole = cast.page(f"imports/{row.sha256}/text/{place}/")
+    assert "x" * 600 in whole
+    assert cast.operator.get(cast.url(f"imports/{row.sha256}/text/99/")).status_code == 404
+
+
+def test_the_first_button_of_the_form_imports(cast: Cast) -> None:
+    page = cast.page("imports/")
+    assert page.index(">Import</button>") < page.index(">Rehearse</button>")

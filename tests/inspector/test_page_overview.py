@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ctxengine.ledger.models import RequestRow, SessionRow
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ctxengine.ledger.models import Event, RequestRow, SessionRow
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
 
@@ -39,14 +42,66 @@ def test_pressure_makes_a_session_the_worst(cast: Cast, pressed: LiveSession) ->
     assert any("pressure" in cause for cause in found["worst"][0]["causes"])
 
 
-def test_an_odd_window_falls_back(cast: Cast) -> None:
-    assert '<a href="?w=7d" aria-current="page">' in cast.page("", w="century")
+def test_an_odd_window_is_refused_and_says_which_there_are(cast: Cast) -> None:
+    response = cast.operator.get(cast.url(), {"w": "century"})
+    assert response.status_code == 400
+    assert b"24h, 7d, 30d, 90d" in response.content
 
 
-def test_the_number_of_queries_does_not_follow_the_fleet(
-    cast: Cast, django_assert_max_num_queries: object
+def test_a_prompt_over_its_budget_is_a_broken_promise(cast: Cast) -> None:
+    row = RequestRow.objects.get(id=cast.session.requests[0])
+    RequestRow.objects.filter(id=row.id).update(total_tokens=row.budget["usable"] + 1)
+    assert breaches(cast, "Prompt over its budget") == 1
+
+
+def test_a_rotation_that_nobody_asked_for_is_a_broken_promise(
+    cast: Cast, kept: LiveSession
 ) -> None:
+    assert breaches(cast, "Epoch that nobody asked for") == 0
+    rebuilt(kept)
+    assert breaches(cast, "Epoch that nobody asked for") == 1
+
+
+def rebuilt(session: LiveSession) -> None:
+    """A rotation whose only reason is that a newer builder renders other bytes."""
+    last = Event.objects.filter(session_id=session.id).order_by("-sequence")[0]
+    Event.objects.create(
+        tenant_id=session.tenant.id, session_id=session.id, sequence=last.sequence + 1,
+        type="context.epoch.rotated", trust="PLATFORM", prev_hash=last.hash, hash="0" * 64,
+        payload={"epoch": 3, "reasons": ["builder_changed"]}, recorded_at=last.recorded_at,
+    )  # fmt: skip
+
+
+def test_a_provider_that_names_another_cause_is_a_broken_promise(cast: Cast) -> None:
+    RequestRow.objects.filter(id=cast.session.requests[1]).update(
+        verdict={
+            "class": "shortfall",
+            "cause": "ttl_gap",
+            "provider_reason": "model_changed",
+            "disagreement": True,
+        }
+    )
+    assert breaches(cast, "Provider names another cause for a cache miss") == 1
+    assert "we say ttl gap, the provider says model changed" in cast.page()
+
+
+def test_counts_far_below_the_bill_are_a_broken_promise(cast: Cast) -> None:
+    for row in RequestRow.objects.filter(session_id=cast.session.id):
+        row.usage["fresh"] += row.total_tokens
+        row.save(update_fields=["usage"])
+    assert breaches(cast, "Counts below the bill by more than the safety margin") == 1
+
+
+def breaches(cast: Cast, title: str) -> int:
+    promise = next(p for p in cast.data("overview.json")["promises"] if p["title"] == title)
+    return len(promise["breaches"])
+
+
+def test_the_number_of_queries_does_not_follow_the_fleet(cast: Cast) -> None:
+    with CaptureQueriesContext(connection) as few:
+        cast.page()
     for number in range(4):
         LiveSession(cast.tenant, title=f"more {number}").ask("Hello?").answer("Yes.")
-    with django_assert_max_num_queries(20):  # type: ignore[operator]
+    with CaptureQueriesContext(connection) as many:
         cast.page()
+    assert len(few) == len(many) < 45

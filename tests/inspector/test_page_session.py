@@ -115,7 +115,6 @@ def test_what_is_not_there_is_404(cast: Cast) -> None:
         f"sessions/{cast.session.id}/events/999/",
         f"sessions/{cast.session.id}/plan/?epoch=9",
         f"sessions/{cast.session.id}/items/999.0/",
-        f"sessions/{cast.session.id}/?from=x",
     ):
         assert cast.operator.get(cast.url(path)).status_code == 404, path
 

@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ctxengine.ledger.models import ImportRow
+from ctxengine.ledger.models import ImportRow, Job, JobState
 from ctxengine.ledger.queries.sessions import session_titles
+
+_OVER = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,45 @@ class RepairLine:
     where: str
     detail: str
     items: int
+    raw: str
+    """Text that was set aside, masked, in the model's view; empty where the line is about none."""
+    raw_chars: int
+    """Characters it had in the file; what is kept of it may be less."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairCount:
+    """How many lines of a report did the same."""
+
+    action: str
+    code: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportJob:
+    """An upload on its way through a worker."""
+
+    id: UUID
+    name: str
+    rehearsed: bool
+    state: str
+    phase: str
+    percent: int
+    status: str
+    """`imported` or `unchanged`; empty until it is done."""
+    sha256: str
+    format: str
+    items_in: int
+    items_kept: int
+    repairs: tuple[RepairCount, ...]
+    problem: str
+    """Why it failed, or why it has to begin anew."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self.state in _OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +111,29 @@ def import_detail(tenant_id: UUID, sha256: str) -> ImportDetail | None:
     )
 
 
+def import_job(tenant_id: UUID, job_id: UUID) -> ImportJob | None:
+    """A job that imports an upload, or None. One query."""
+    row = Job.objects.filter(tenant_id=tenant_id, id=job_id, kind="transcript.import").first()
+    if row is None:
+        return None
+    result = row.result
+    return ImportJob(
+        id=row.id,
+        name=row.subject,
+        rehearsed=bool(row.arguments.get("dry_run")),
+        state=row.state,
+        phase=row.phase,
+        percent=row.percent,
+        status=result.get("status", ""),
+        sha256=result.get("sha256", ""),
+        format=result.get("format", ""),
+        items_in=result.get("items_in", 0),
+        items_kept=result.get("items_kept", 0),
+        repairs=tuple(RepairCount(**entry) for entry in result.get("repairs", ())),
+        problem=row.error.get("detail", ""),
+    )
+
+
 def _line(row: ImportRow) -> ImportLine:
     return ImportLine(
         sha256=row.sha256,
@@ -90,4 +154,6 @@ def _repair(entry: dict[str, Any]) -> RepairLine:
         str(entry.get("where", "")),
         str(entry.get("detail", "")),
         int(entry.get("items", 0)),
+        str(entry.get("raw", "")),
+        int(entry.get("raw_chars", len(entry.get("raw", "")))),
     )

@@ -30,6 +30,27 @@ class CacheView:
     markers: tuple[CacheMarker, ...]
     predicted: Usage
     warnings: tuple[str, ...]
+    cause: str = ""
+    """Why less is read than the request before left, by prediction."""
+    lost: int = 0
+    """Raw counts of what is lost so."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """The cache as predicted against the cache as reported; tokens are the provider's."""
+
+    outcome: str = ""
+    """`agrees`, `shortfall`, `surplus`, `unpredicted`, `unreported`; empty until answered."""
+    expected_read: int | None = None
+    reported_read: int | None = None
+    expected_write: int | None = None
+    reported_write: int | None = None
+    basis: str = ""
+    cause: str = ""
+    provider_reason: str = ""
+    provider_missed: int | None = None
+    disagreement: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +81,7 @@ class RequestDetail:
     status: str
     usage: Usage
     usage_stored: dict[str, Any]
+    verdict: VerdictView
     error: dict[str, Any]
     reconstructed: bool
     build_ms: float
@@ -125,6 +147,7 @@ def request_detail(tenant_id: UUID, request_id: UUID) -> RequestDetail | None:
         status=row.status,
         usage=usage_of(row.usage),
         usage_stored=row.usage,
+        verdict=_verdict(row.verdict),
         error=row.error,
         reconstructed=row.reconstructed,
         build_ms=row.build_ms,
@@ -182,4 +205,21 @@ def _cache(stored: dict[str, Any]) -> CacheView:
         ),
         predicted=Usage(predicted.get("fresh"), predicted.get("read"), predicted.get("write")),
         warnings=tuple(stored.get("warnings", ())),
+        cause=predicted.get("cause", ""),
+        lost=predicted.get("lost", 0),
+    )
+
+
+def _verdict(stored: Mapping[str, Any]) -> VerdictView:
+    return VerdictView(
+        outcome=stored.get("class", ""),
+        expected_read=stored.get("expected_read"),
+        reported_read=stored.get("reported_read"),
+        expected_write=stored.get("expected_write"),
+        reported_write=stored.get("reported_write"),
+        basis=stored.get("basis", ""),
+        cause=stored.get("cause", ""),
+        provider_reason=stored.get("provider_reason", ""),
+        provider_missed=stored.get("provider_missed"),
+        disagreement=bool(stored.get("disagreement")),
     )

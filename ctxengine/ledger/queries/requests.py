@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.ledger.queries.paging import Cursor, Page
 from ctxengine.ledger.queries.session import ran_classes
-from ctxengine.ledger.queries.sessions import session_titles
+from ctxengine.ledger.queries.sessions import agent_named, session_titles
 from ctxengine.ledger.queries.usage import Usage, usage_of
 
 
@@ -32,6 +32,22 @@ class RequestFilter:
     """`live` or `reconstructed`."""
     epoch_over: int | None = None
     session_id: UUID | None = None
+    provider: str = ""
+    agent: str = ""
+    """An agent's name, or `name@version`."""
+    code: str = ""
+    """Code of the failure."""
+    verdict: str = ""
+    """Class of the verdict on its cache; `none` for answered requests without one."""
+    cause: str = ""
+    """Cause of that verdict."""
+    disagreement: bool = False
+    """Only requests whose provider names another reason for a cache miss."""
+    usage: str = ""
+    """`reported` or `unreported`."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +162,40 @@ def _narrowed(tenant_id: UUID, where: RequestFilter) -> QuerySet[RequestRow]:
         if where.yielded != "any":
             step["budget_class"] = where.yielded
         rows = rows.filter(manifest__yields__contains=[step])
+    return _by_outcome(_by_place(rows, where), where)
+
+
+def _by_place(rows: QuerySet[RequestRow], where: RequestFilter) -> QuerySet[RequestRow]:
+    """Narrow to a provider, an agent and a range of time."""
+    if where.provider:
+        rows = rows.filter(provider=where.provider)
+    if where.since:
+        rows = rows.filter(created_at__gte=where.since)
+    if where.until:
+        rows = rows.filter(created_at__lt=where.until)
+    if where.agent:
+        sessions = SessionRow.objects.filter(
+            agent_named(where.agent), tenant_id=OuterRef("tenant_id"), id=OuterRef("session_id")
+        )
+        rows = rows.filter(Exists(sessions))
+    return rows
+
+
+def _by_outcome(rows: QuerySet[RequestRow], where: RequestFilter) -> QuerySet[RequestRow]:
+    """Narrow to how requests ended."""
+    if where.code:
+        rows = rows.filter(error__code=where.code)
+    if where.verdict == "none":
+        rows = rows.filter(status="answered", verdict__class__isnull=True)
+    elif where.verdict:
+        rows = rows.filter(verdict__class=where.verdict)
+    if where.cause:
+        rows = rows.filter(verdict__cause=where.cause)
+    if where.disagreement:
+        rows = rows.filter(verdict__disagreement=True)
+    if where.usage:
+        told = Q(usage__fresh__isnull=False) | Q(usage__cache_read__isnull=False)
+        rows = rows.filter(told if where.usage == "reported" else ~told)
     return rows
 
 

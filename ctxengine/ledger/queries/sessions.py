@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
-from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.ledger.models import Event, PlanRow, RequestRow, SessionRow
 from ctxengine.ledger.queries.paging import Cursor, Page
 
 
@@ -30,6 +30,16 @@ class SessionFilter:
     epoch_over: int | None = None
     parent: str = ""
     """`child` keeps child sessions only."""
+    provider: str = ""
+    agent_exact: str = ""
+    """An agent's whole name, or `name@version`."""
+    policy: str = ""
+    """`name@version` of the budget policy of the current epoch."""
+    event: str = ""
+    """Only sessions with an event of this type; between the times below, where they are given."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Exclusive. Without `event` they bound the session's latest activity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +182,45 @@ def _narrowed(tenant_id: UUID, where: SessionFilter) -> QuerySet[SessionRow]:
         rows = rows.filter(epoch__gt=where.epoch_over)
     if where.parent == "child":
         rows = rows.filter(parent_run_id__isnull=False)
-    return rows
+    return _by_facts(rows, where)
+
+
+def _by_facts(rows: QuerySet[SessionRow], where: SessionFilter) -> QuerySet[SessionRow]:
+    """Narrow to a provider, an agent version, a policy and what happened in a range of time."""
+    if where.provider:
+        rows = rows.filter(provider=where.provider)
+    if where.agent_exact:
+        rows = rows.filter(agent_named(where.agent_exact))
+    if where.policy:
+        name, _, version = where.policy.rpartition("@")
+        plans = PlanRow.objects.filter(
+            tenant_id=OuterRef("tenant_id"),
+            session_id=OuterRef("id"),
+            epoch=OuterRef("epoch"),
+            policy__name=name,
+            policy__version=version,
+        )
+        rows = rows.filter(Exists(plans))
+    events = {"recorded_at__gte": where.since, "recorded_at__lt": where.until}
+    bounds = {name: moment for name, moment in events.items() if moment}
+    if where.event:
+        happened = Event.objects.filter(
+            tenant_id=OuterRef("tenant_id"),
+            session_id=OuterRef("id"),
+            type=where.event,
+            **bounds,
+        )
+        return rows.filter(Exists(happened))
+    return rows.filter(
+        **{name.replace("recorded_at", "active_at"): moment for name, moment in bounds.items()}
+    )
+
+
+def agent_named(text: str) -> Q:
+    """Sessions of an agent, by its whole name or by `name@version`."""
+    name, at, version = text.rpartition("@")
+    found = Q(agent_name=text)
+    return found | Q(agent_name=name, agent_version=version) if at else found
 
 
 def _matches(word: str) -> Q:

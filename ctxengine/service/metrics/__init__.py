@@ -1,0 +1,1 @@
+"""What a tenant's sessions cost, reuse and give up over a range of time."""

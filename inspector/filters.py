@@ -1,0 +1,97 @@
+"""What a page may be asked in its address: one rule for all lists, so that no odd filter passes for another one.
+
+A page names its parameters once. A parameter that it has not, one that stands twice, or a value that it does not take is a 400
+that says what there is; nothing is quietly replaced by something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+
+from django.http import HttpRequest
+
+from ctxengine.service.specs import ServiceError
+from inspector.visible import one_line
+
+Ask = Callable[[str], str]
+"""What a value must be where it is not that; empty where it is."""
+Asks = Mapping[str, Ask]
+"""Parameters of a page by name."""
+
+_MOST = 2**62
+_SHOWN_CHARS = 60
+_MOST_WORDS = 24
+
+
+class AskError(ServiceError):
+    """The address asks for something that the page has not."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("invalid_filter", 400, detail)
+
+
+def checked(request: HttpRequest, asks: Asks) -> None:
+    """Let an address through whose parameters the page knows.
+
+    Raises:
+        AskError: naming the first parameter that it does not know or whose value it does not take.
+    """
+    for name, values in request.GET.lists():
+        ask = asks.get(name)
+        if ask is None:
+            known = ", ".join(asks) or "none"
+            raise AskError(f"This page has no filter {_shown(name)}. It has: {known}.")
+        if len(values) > 1:
+            raise AskError(f"The filter {_shown(name)} stands {len(values)} times. Keep one.")
+        wanted = ask(values[0]) if values[0] else ""
+        if wanted:
+            raise AskError(f"The filter {name} takes {wanted}, not {_shown(values[0])}.")
+
+
+def free(value: str) -> str:
+    """Any text."""
+    return ""
+
+
+def one_of(*allowed: str) -> Ask:
+    """One word of a closed set."""
+
+    def ask(value: str) -> str:
+        if value in allowed:
+            return ""
+        more = " and so on" if len(allowed) > _MOST_WORDS else ""
+        return f"{', '.join(allowed[:_MOST_WORDS])}{more}"
+
+    return ask
+
+
+def whole_number(value: str) -> str:
+    """A whole number from nought up."""
+    fits = value.isascii() and value.isdigit() and int(value[:20]) <= _MOST
+    return "" if fits else "a whole number"
+
+
+def moment(value: str) -> str:
+    """A day or a time."""
+    return (
+        "" if read_moment(value) else "a day such as 2026-11-30 or a time such as 2026-11-30T08:00Z"
+    )
+
+
+def read_moment(value: str) -> datetime | None:
+    """A day (its beginning) or a time; UTC where it names no offset. None where it is neither."""
+    try:
+        if len(value) == len("2026-11-30"):
+            return datetime.combine(date.fromisoformat(value), time(), UTC)
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+def _shown(text: str) -> str:
+    return f"“{one_line(text[:_SHOWN_CHARS])}{'…' if len(text) > _SHOWN_CHARS else ''}”"

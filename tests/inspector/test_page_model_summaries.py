@@ -1,0 +1,86 @@
+"""P8 where a model writes: who wrote, what it cost, what is at work, why there is none, and the price beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctxengine.ledger.models import Job, Tenant
+from ctxengine.service.specs import Actor
+from tests.inspector.conftest import Cast
+from tests.summing import Summing, provider_of, told
+
+
+@pytest.fixture
+def summing(cast: Cast) -> Summing:
+    """A session of the cast's tenant."""
+    tenant = Tenant.objects.get(slug=cast.slug)
+    return Summing(actor=Actor(tenant.id, "system"))
+
+
+def test_a_summary_says_who_wrote_it_from_what_and_for_how_much(
+    cast: Cast, summing: Summing, settings: Any
+) -> None:
+    address = f"sessions/{summing.session}/compactions/"
+    with provider_of(settings, told()):
+        job = summing.press()
+        waiting = cast.page(address)
+        assert "A model sums up events 1 to" in waiting
+        assert "waiting for a worker" in waiting
+        assert f"/jobs/{job.id}/" in waiting
+        summing.work()
+    page = cast.page(address)
+    assert "A model sums up" not in page
+    for text in (
+        "anthropic/claude-haiku-5-5",
+        "cheapest, told by summary@1",
+        "1 part, window 1,000,000",
+        "the session's is 9,000",
+        "1 call,",
+        "tokens in",
+        f"/jobs/{job.id}/",
+    ):
+        assert text.replace("'", "&#x27;") in page or text in page, text
+    rows = cast.viewer.get(cast.url(f"sessions/{summing.session}/compactions.csv"))
+    header, line = b"".join(rows).decode().splitlines()
+    assert header.endswith("source_sha256,calls,fragments,usd")
+    assert ",1,1,0.00" in line
+
+
+def test_a_refusal_names_the_model_the_code_and_the_job(
+    cast: Cast, summing: Summing, settings: Any
+) -> None:
+    with provider_of(settings, told(" ")):
+        job = summing.press()
+        summing.work()
+    page = cast.page(f"sessions/{summing.session}/compactions/")
+    refused = page[page.index("<h2>Refused</h2>") :]
+    assert "anthropic/claude-haiku-5-5" in refused
+    assert f"/jobs/{job.id}/" in refused
+
+
+def test_a_models_summary_by_hand_says_what_it_costs_before_it_is_asked_for(
+    cast: Cast, summing: Summing, settings: Any
+) -> None:
+    summing.talk(2)
+    address = cast.url(
+        f"sessions/{summing.session}/compactions/new/?model=1&through={summing.row.content_sequence}"
+    )
+    settings.CTX_PROVIDER_KEYS = {}
+    assert "cannot be called (no_key)" in cast.operator.get(address).content.decode()
+    with provider_of(settings, told()):
+        preview = cast.operator.get(address).content.decode()
+        for text in ("Written by", "anthropic/claude-haiku-5-5", "The call costs", "about;"):
+            assert text in preview, text
+        assert not Job.objects.filter(session_id=summing.session)
+        done = cast.operator.post(
+            cast.url(f"sessions/{summing.session}/compactions/new/"),
+            {"model": "1", "through": str(summing.row.content_sequence), "reason": "Too long."},
+        )
+        assert done.status_code == 303
+        assert "done=queued" in done["Location"]
+        assert summing.work() == [("compaction.summary", "done")]
+    page = cast.operator.get(done["Location"]).content.decode()
+    assert "A job lets a model write the summary" in page
+    assert "Too long." in page
