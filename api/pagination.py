@@ -91,6 +91,12 @@ def limit(default: int = DEFAULT_LIMIT, most: int = MAX_LIMIT) -> Parameter:
     return Parameter(lambda name, text: _whole(name, text, 1, most), "Entries on a page.", schema)
 
 
+def seconds(note: str, most: int) -> Parameter:
+    """A parameter that holds whole seconds, 0 to `most`."""
+    schema = {"type": "integer", "minimum": 0, "maximum": most}
+    return Parameter(lambda name, text: _whole(name, text, 0, most), note, schema)
+
+
 def sequence(note: str) -> Parameter:
     """A parameter that holds a ledger sequence."""
     schema = {"type": "integer", "minimum": 0, "maximum": _LARGEST, "format": "int64"}

@@ -17,8 +17,10 @@ from django.http.request import UnreadablePostError
 from rest_framework.exceptions import APIException
 
 from api.answers import to_json
+from api.later import later_response
 from ctxengine.engine.errors import EngineError
 from ctxengine.service.specs import ServiceError
+from ctxengine.service.summaries.ask import AnswerLater
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -47,6 +49,9 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("invalid_parameter", 400, "A query parameter cannot be used", "Mend its value."),
     ProblemKind("invalid_cursor", 400, "The cursor is not one of this list", "Start without it."),
     ProblemKind(
+        "invalid_host", 400, "The site has another name", "Use a host of CTX_ALLOWED_HOSTS."
+    ),
+    ProblemKind(
         "invalid_idempotency_key",
         400,
         "The Idempotency-Key cannot be used",
@@ -70,6 +75,11 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ),
     ProblemKind("run_open", 409, "The session has an open run", "End it, or wait for its end."),
     ProblemKind("run_ended", 409, "The run has ended", "Start another run."),
+    ProblemKind("job_ended", 409, "The job has ended", "Read what became of it."),
+    ProblemKind("job_not_ended", 409, "The job has not ended", "Cancel it, or wait for its end."),
+    ProblemKind("job_done", 409, "The job has succeeded", "Read its result."),
+    ProblemKind("job_in_flight", 409, "Another job does the same", "Wait for its end."),
+    ProblemKind("job_kind_unknown", 409, "This version knows no such jobs", "Ask for it anew."),
     ProblemKind(
         "principal_required",
         403,
@@ -84,6 +94,14 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("empty_summary", 409, "The summary is empty", "Try again."),
     ProblemKind("holds_tool_call", 409, "The summary is a tool call", "Try again."),
     ProblemKind("source_changed", 409, "What was summarised has changed", "Try again."),
+    ProblemKind(
+        "no_summariser",
+        409,
+        "No model can be called to summarise",
+        "Set its key, or name another model in `summary_model`.",
+    ),
+    ProblemKind("probe_not_allowed", 409, "The probe would cost money", "Agree with `hosted`."),
+    ProblemKind("provider_failed", 409, "The provider did not answer", "See `detail`."),
     ProblemKind("compaction_off", 409, "The policy wants no summaries", "Change the policy."),
     ProblemKind("compaction_merged", 409, "It was merged", "Undo the merge first."),
     ProblemKind("compaction_covered", 409, "A later one rests on it", "Undo that one first."),
@@ -101,6 +119,12 @@ PROBLEMS: tuple[ProblemKind, ...] = (
         "stale_request", 409, "The request is not the latest", "Answer the latest one, or assemble."
     ),
     ProblemKind("stale_head", 409, "Another writer was faster", "Repeat the call."),
+    ProblemKind(
+        "stale_epoch",
+        409,
+        "The session has moved to another epoch",
+        "Read what changed, then rotate from the epoch it names.",
+    ),
     ProblemKind(
         "calls_pending", 409, "Calls have no result yet", "Send the results of the calls named."
     ),
@@ -239,6 +263,8 @@ def refusal_of(error: Exception) -> HttpResponse | None:
             return problem_response(
                 kind.code, kind.status, error.detail, error.extra, error.headers
             )
+        case AnswerLater():
+            return later_response(error)
         case ServiceError():
             return problem_response(error.code, error.status, error.detail, error.extra)
         case EngineError() if error.code in _ENGINE_CODES:

@@ -65,6 +65,8 @@ class Operation:
     status: int = 200
     more_statuses: Mapping[int, str] = field(default_factory=dict)
     """Other good statuses with the same answer, and what each means."""
+    other_answers: Mapping[int, tuple[Component, str]] = field(default_factory=dict)
+    """Good statuses with an answer of their own: the answer, and what it means."""
     body: Shape[Any] | None = None
     body_contents: Mapping[str, Schema] | None = None
     """Bodies by media type, where the body is not JSON."""
@@ -177,6 +179,11 @@ class ApiSchema(AutoSchema):
             }
             for status, note in good.items()
         }
+        for status, (other, note) in declared.other_answers.items():
+            responses[str(status)] = {
+                "description": note,
+                "content": {"application/json": {"schema": self._ready(other)}},
+            }
         codes = set(declared.problems) | set(_ALWAYS) | (set(_ON_WRITES) if writes else set())
         if "{" in self.path:
             codes.add("not_found")

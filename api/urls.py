@@ -11,6 +11,7 @@ from api.problems import problem_response
 from api.schema import docs
 from api.v1.assemble import AssembleView
 from api.v1.authority import AuthorityDocumentView
+from api.v1.capacity import CapacityView
 from api.v1.compactions import CompactionsView, UndoCompactionView
 from api.v1.configure import ConfiguredSessionView
 from api.v1.ends import EndRunView, EndSessionView
@@ -19,6 +20,8 @@ from api.v1.events import EventsView
 from api.v1.exports import ExportView
 from api.v1.imports import ImportsView, ImportView
 from api.v1.items import ItemView
+from api.v1.jobs import CancelJobView, JobsView, JobView, RetryJobView
+from api.v1.metrics import MetricsView
 from api.v1.people import ErasePersonView
 from api.v1.personas import PersonaDocumentView, PersonasView
 from api.v1.plans import CurrentPlanView, EpochPlanView, PlansView
@@ -131,6 +134,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("v1/personas", PersonasView.as_view(), name="api-personas"),
     path("v1/personas/<path:principal>", PersonaDocumentView.as_view(), name="api-persona"),
     path("v1/people/<path:principal>/erase", ErasePersonView.as_view(), name="api-erase-person"),
+    path("v1/capacity-profiles", CapacityView.as_view(), name="api-capacity-profiles"),
+    path("v1/metrics", MetricsView.as_view(), name="api-metrics"),
+    path("v1/jobs", JobsView.as_view(), name="api-jobs"),
+    path("v1/jobs/<uuid:job>", JobView.as_view(), name="api-job"),
+    path("v1/jobs/<uuid:job>/cancel", CancelJobView.as_view(), name="api-cancel-job"),
+    path("v1/jobs/<uuid:job>/retry", RetryJobView.as_view(), name="api-retry-job"),
     path("v1/imports", ImportsView.as_view(), name="api-imports"),
     path("v1/imports/<ctx_sha256:sha256>", ImportView.as_view(), name="api-import"),
     re_path(r"^(?P<rest>.*)$", nothing_here),

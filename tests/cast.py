@@ -246,6 +246,7 @@ class PricedCounter:
 
     label = "priced@1"
     exact = True
+    tools_once = 0
 
     def text(self, text: str) -> int:
         """Tokens of a text."""

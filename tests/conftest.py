@@ -47,6 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.AXES_ENABLED = False
+    # Keys of the machine that runs the tests are nobody's to spend.
+    settings.CTX_PROVIDER_KEYS, settings.CTX_PROVIDER_URLS = {}, {}
+    # Jobs are run by the tests themselves (tests/work_off.py), or by workers that a test starts.
+    settings.CTX_JOB_SENDER = ""
     if not hasattr(config, "workerinput"):
         _remove_left_over_runs()
         folder = Path(tempfile.mkdtemp(prefix=_RUN_PREFIX))

@@ -13,6 +13,9 @@ from ctxengine.service import rebuild as rebuild_module
 from ctxengine.service.wiring import plan_from
 from tests.cast import PROVIDERS
 
+EVERY_API = (*PROVIDERS, "google", "ollama", "bedrock")
+"""One provider for each API."""
+
 
 def body_for(provider: str, session: SessionRow, row: RequestRow) -> bytes:
     """The body of a recorded request in the API of a provider; reasoning that only its own API understands stays out."""
@@ -31,6 +34,6 @@ def broken_rules(session: SessionRow, row: RequestRow) -> list[tuple[str, Violat
     """Every breach of any API's rules by this request, with the provider it would have gone to."""
     return [
         (provider, violation)
-        for provider in PROVIDERS
+        for provider in EVERY_API
         for violation in violations(PROVIDER_API[provider], body_for(provider, session, row))
     ]

@@ -44,7 +44,7 @@ _LINE = (
     "created_at",
     "answered_at",
 )
-_WHOLE = ("inputs", "manifest", "budget", "cache", "error", "build_ms")
+_WHOLE = ("inputs", "manifest", "budget", "cache", "verdict", "error", "build_ms")
 _ASSEMBLED = (
     "manifest",
     "budget",

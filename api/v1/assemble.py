@@ -6,28 +6,38 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from api import idempotency
 from api.answers import joined, stored_json, to_json, with_members
+from api.auth import actor_of
+from api.bodies import body_bytes
+from api.later import later_json
 from api.openapi import (
     FREE,
     NUMBER,
     SHA256,
     TEXT,
     UUID_TEXT,
+    WHOLE,
     component_of,
     listed,
     nullable,
     record,
 )
+from api.pagination import Parameter, parameters_of, seconds, word
 from api.problems import problem_document
 from api.reads.requests import assembled_again
 from api.schema import PROBLEM, Component, Operation, Operations
 from api.shapes.containers import ListOf, Member, Record, build
 from api.shapes.scalars import AnyText, Identifier, Moment, Number, Text
-from api.views import Done, JsonWrite, WriteView
+from api.views import Done, JsonWrite, WriteView, answered, parsed
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.service.assemble import assemble
 from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+from ctxengine.service.summaries.ask import AnswerLater
 
 _LINE = Record(
     Member("text", AnyText(), required=True),
@@ -65,7 +75,17 @@ CACHE = Component(
             ),
             "session_key": TEXT,
             "predicted": nullable(
-                record({"read": NUMBER, "write": NUMBER, "fresh": NUMBER, "why": TEXT})
+                record(
+                    {
+                        "read": NUMBER,
+                        "write": NUMBER,
+                        "fresh": NUMBER,
+                        "why": TEXT,
+                        "lost": NUMBER,
+                        "cause": TEXT,
+                    },
+                    optional=("lost", "cause"),
+                )
             ),
             "warnings": listed(TEXT),
         },
@@ -90,10 +110,34 @@ ASSEMBLED = Component(
     ),
     (MANIFEST, BUDGET, CACHE),
 )
-FOLLOW_UP_FIELDS = {"assembled": ASSEMBLED.ref, "assemble_problem": PROBLEM.ref}
-"""What `"assemble": true` adds to the answer of another call: one of the two, or none while calls
+LATER = Component(
+    "AnswerLater",
+    record(
+        {
+            "job": record(
+                {
+                    "id": UUID_TEXT,
+                    "kind": TEXT,
+                    "state": {**TEXT, "description": "As in `GET jobs/{id}`."},
+                    "phase": TEXT,
+                    "percent": WHOLE,
+                    "url": TEXT,
+                }
+            ),
+            "retry_after_s": WHOLE,
+        }
+    ),
+)
+LATER_NOTE = "A model writes a summary first: ask again when the job has ended."
+"""What the 202 means."""
+FOLLOW_UP_FIELDS = {
+    "assembled": ASSEMBLED.ref,
+    "assemble_later": LATER.ref,
+    "assemble_problem": PROBLEM.ref,
+}
+"""What `"assemble": true` adds to the answer of another call: one of them, or none while calls
 wait for results."""
-FOLLOW_UP_PARTS = (ASSEMBLED, PROBLEM)
+FOLLOW_UP_PARTS = (ASSEMBLED, LATER, PROBLEM)
 ASSEMBLE_PROBLEMS = ("budget_exceeded", "run_ended", "calls_pending", "stale_head")
 
 
@@ -121,6 +165,11 @@ def followed(actor: Actor, done: Done, run: str) -> Done:
     """
     try:
         built = assemble(actor=actor, run_id=UUID(run), spec=Assemble())
+    except AnswerLater as later:
+        # Nothing is kept of this: a repeat of the call follows up again.
+        return done._replace(
+            body=with_members(done.body, {"assemble_later": stored_json(later_json(later.job))})
+        )
     except ServiceError as error:
         document = problem_document(error.code, error.status, error.detail, error.extra)
         extra: dict[str, Any] = {"problem": document}
@@ -164,10 +213,28 @@ class AssembleWrite(JsonWrite[Assemble]):
         return assembled_json(assembled_again(actor, resource["assembled"], resource.get("base")))
 
 
+COMPACTION_PARAMETERS: dict[str, Parameter] = {
+    "compaction": word(
+        "Where a model must summarise first: `job` (the default) answers 202 at once, `wait` waits.",
+        "job",
+        "wait",
+    ),
+    "wait_s": seconds("Longest wait; then the answer is 202 after all. 30 when left out.", 300),
+}
+
+
 class AssembleView(WriteView):
     """The next request of a run."""
 
     write = AssembleWrite()
+
+    def post(self, request: Request, **ids: Any) -> HttpResponse:
+        """Build it once, however often it is sent; a 202 leaves no mark, so that its repeat gets the request."""
+        actor = actor_of(request, idempotency.key_of(request))
+        query = parameters_of(request, COMPACTION_PARAMETERS)
+        spec = parsed(self.write, request).model_copy(update=query)
+        return answered(request, actor, self.write, spec, ids, body_bytes(request))
+
     operations: ClassVar[Operations] = {
         "POST": Operation(
             id="assemble",
@@ -177,6 +244,8 @@ class AssembleView(WriteView):
             answer_note="The request, and why it looks as it does.",
             body=ASSEMBLE,
             body_required=False,
+            parameters=COMPACTION_PARAMETERS,
+            other_answers={202: (LATER, LATER_NOTE)},
             problems=ASSEMBLE_PROBLEMS,
             description=(
                 "With nothing appended since, the same request comes back: same id, same bytes."

@@ -12,19 +12,50 @@ from rest_framework.request import Request
 from api.answers import json_response, to_json
 from api.auth import OPERATE, READ, Scopes
 from api.edits import EITHER
-from api.openapi import FLAG, FREE, TEXT, TIME, WHOLE, component_of, listed, nullable, record
+from api.later import later_json
+from api.openapi import (
+    FLAG,
+    FREE,
+    TEXT,
+    TIME,
+    UUID_TEXT,
+    WHOLE,
+    component_of,
+    listed,
+    nullable,
+    record,
+)
 from api.reads.compactions import compaction_list
+from api.reads.jobs import require_job
 from api.schema import Component, Operation, Operations
 from api.shapes.containers import Member, Record, build
 from api.shapes.scalars import Flag, Text, Whole
+from api.v1.assemble import LATER
 from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.compaction.net_cost import NetCost
 from ctxengine.engine.lexeme import Node
-from ctxengine.service.compact import Compacted, compact
+from ctxengine.service.compact import compact
+from ctxengine.service.compacted import Compacted
 from ctxengine.service.specs import Actor, Compact, UndoCompaction
 from ctxengine.service.undo_compaction import undo_compaction
 
 _VERDICT = component_of("NetCost", NetCost)
+WRITER = record(
+    {
+        "model": TEXT,
+        "chosen": TEXT,
+        "prompt": TEXT,
+        "window": WHOLE,
+        "session_window": WHOLE,
+        "fragments": WHOLE,
+        "job": UUID_TEXT,
+        "calls": WHOLE,
+        "prompt_tokens": WHOLE,
+        "output_tokens": WHOLE,
+        "cost_microdollars": nullable(WHOLE),
+    }
+)
+"""Who wrote a summary, where a model did, and what that cost."""
 COMPACTED = Component(
     "Compacted",
     record(
@@ -39,6 +70,8 @@ COMPACTED = Component(
             "replaced_through": WHOLE,
             "depth": WHOLE,
             "verdict": nullable(_VERDICT.schema),
+            "reason": TEXT,
+            "reasoning_dropped": WHOLE,
         }
     ),
 )
@@ -66,6 +99,7 @@ COMPACTION = Component(
             "masked": WHOLE,
             "source_sha256": TEXT,
             "verdict": nullable(_VERDICT.schema),
+            "writer": nullable(WRITER),
             "summary": nullable(TEXT),
             "constraints": listed(TEXT),
             "source_event_ids": listed(WHOLE),
@@ -97,6 +131,7 @@ COMPACT = Record(
     Member("merge", Flag(), note="Merge the summaries there are."),
     Member("force", Flag(), note="False: only where it pays."),
     Member("preview", Flag(), note="Say what it would do and cost, and change nothing."),
+    Member("summariser", Text(), note="`model`: a job lets a model write it; the answer is 202."),
     Member("note", Text()),
     spec=Compact,
 )
@@ -113,10 +148,14 @@ class CompactWrite(JsonWrite[Compact]):
     def perform(self, actor: Actor, spec: Compact, ids: Mapping[str, Any]) -> Done:
         """Compact now."""
         done = compact(actor=actor, session_id=ids["session"], spec=spec)
+        if done.job is not None:
+            return Done({"job": str(done.job.id)}, to_json(later_json(done.job)), 202)
         return Done(done.as_json(), to_json(done.as_json()))
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
-        """The same answer: figures of our own, kept with the mark."""
+        """The same answer: figures of our own, kept with the mark; a job as it stands now."""
+        if "job" in resource:
+            return to_json(later_json(require_job(actor.tenant_id, UUID(resource["job"]))))
         return to_json(dict(resource))
 
 
@@ -159,10 +198,12 @@ class CompactionsView(WriteView):
             answer=COMPACTED,
             answer_note="What was done. An unchanged log is answered with `unchanged`.",
             body=COMPACT,
+            other_answers={202: (LATER, "A job lets a model write the summary.")},
             problems=(
                 "depth_exceeded",
                 "no_progress",
                 "nothing_to_compact",
+                "no_summariser",
                 "compaction_off",
                 "session_ended",
                 "stale_head",

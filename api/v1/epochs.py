@@ -10,7 +10,7 @@ from api.auth import OPERATE, Scopes
 from api.reads.plans import figures_of, plan_view
 from api.schema import Operation, Operations
 from api.shapes.containers import Member, Record, texts
-from api.shapes.scalars import Text
+from api.shapes.scalars import Text, Whole
 from api.v1.plans import PLAN
 from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
@@ -23,6 +23,7 @@ ROTATE = Record(
     Member("reason", Text(minLength=1, maxLength=64), required=True, note="A rotation reason."),
     Member("note", Text(maxLength=_MAX_NOTE_CHARS), note="For the people who ask later."),
     Member("tools", texts(), note="With `tool_removed_for_security`: the tools that leave."),
+    Member("expected_epoch", Whole(minimum=1), note="The epoch you have seen; another one is 409."),
 )
 
 
@@ -32,6 +33,7 @@ class Rotation(NamedTuple):
     reason: str
     note: str
     tools: tuple[str, ...] = ()
+    expected_epoch: int | None = None
 
 
 class RotateWrite(JsonWrite[Rotation]):
@@ -40,7 +42,12 @@ class RotateWrite(JsonWrite[Rotation]):
     def parse(self, body: Node) -> Rotation:
         """Reason and note."""
         values = ROTATE.read(body, "")
-        return Rotation(values["reason"], values.get("note", ""), values.get("tools", ()))
+        return Rotation(
+            values["reason"],
+            values.get("note", ""),
+            values.get("tools", ()),
+            values.get("expected_epoch"),
+        )
 
     def perform(self, actor: Actor, spec: Rotation, ids: Mapping[str, Any]) -> Done:
         """Pin a new plan."""
@@ -50,6 +57,7 @@ class RotateWrite(JsonWrite[Rotation]):
             reason=spec.reason,
             note=spec.note,
             tools=spec.tools,
+            expected_epoch=spec.expected_epoch,
         )
         resource = {
             "session": str(ids["session"]),
@@ -78,6 +86,12 @@ class EpochsView(WriteView):
             answer_note="The new plan; the provider's cache starts over from it.",
             status=201,
             body=ROTATE,
-            problems=("session_ended", "plan_overflow", "stale_head", "invalid_content"),
+            problems=(
+                "session_ended",
+                "plan_overflow",
+                "stale_epoch",
+                "stale_head",
+                "invalid_content",
+            ),
         )
     }

@@ -26,6 +26,7 @@ PRESENTED = Component(
             "sequences": listed(WHOLE),
             "item": nullable(TEXT),
             "verdict": component_of("PresentationCost", NetCost).schema,
+            "reasoning_dropped": WHOLE,
         }
     ),
 )

@@ -67,6 +67,11 @@ REQUEST = Component(
             "manifest": MANIFEST.ref,
             "budget": BUDGET.ref,
             "cache": CACHE.ref,
+            "verdict": {
+                **FREE,
+                "description": "The reported cache figures against the predicted ones, with the cause of a shortfall; "
+                "empty until answered.",
+            },
             "error": FREE,
             "build_ms": NUMBER,
         }

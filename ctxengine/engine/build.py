@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctxengine.engine.cache.markers import place_markers
 from ctxengine.engine.canonical import canonical_bytes
@@ -18,7 +18,13 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import CheckpointInput, ModelRequest, RunInput
 from ctxengine.engine.rows import Behind, assemble
 from ctxengine.engine.stretch import Stretch
-from ctxengine.engine.validate import check_pairs, check_wire, known_to_be_valid
+from ctxengine.engine.validate import (
+    check_budget,
+    check_layout,
+    check_pairs,
+    check_wire,
+    known_to_be_valid,
+)
 from ctxengine.engine.wire.base import Marker, WireParams, WireRenderer
 
 REQUEST_HASH_VERSION = "request-hash@1"
@@ -47,6 +53,8 @@ def build(
         PrefixDrift: the plan does not render to the hash it was pinned with.
         OrphanPair: a call or a result would stand alone.
         RunHasNoInput: there is nothing to answer.
+        LayoutBreach: a row stands out of its order or its region.
+        BudgetExceeded: the rows add up to more than is usable.
         WireInvalid: the body breaks a rule of the provider's API.
     """
     kept = memo if memo is not None else BuildMemo()
@@ -61,6 +69,7 @@ def build(
         raise RunHasNoInput("The run holds no message yet; append one before assembling.")
     _check_pairs(run, kept)
     behind = assemble(run, checkpoint, plan, renderer, kept)
+    check_layout(behind.stretches)
     if plan.redacted:
         behind.absent.add("erased")
     markers = place_markers(
@@ -70,8 +79,10 @@ def build(
         history_fragments=behind.history_end,
         completed_fragments=behind.completed_end,
         prefix_ttl=plan.prefix_ttl,
+        history_ttl=run.history_ttl,
     )
-    params = WireParams(plan.model, run.fixed.reserve, run.session_key)
+    window = plan.window if renderer.states_window else 0
+    params = WireParams(plan.model, run.fixed.reserve, run.session_key, window)
     fragments = tuple(behind.fragments)
     body = b""
     if options.with_body and not behind.absent:
@@ -81,6 +92,8 @@ def build(
             behind, kept if memo is not None else None, region, params, markers, renderer, body
         )
     manifest, budget = write_manifest(run, plan, behind.stretches, region)
+    if options.validate:
+        check_budget(budget)
     return ModelRequest(
         body=body,
         request_sha256=_request_hash(params, renderer, prefix_sha, behind.stretches),
@@ -97,6 +110,21 @@ def build(
         params=params,
         nonce_key=run.nonce_key,
     )
+
+
+def remarked(request: ModelRequest, markers: Sequence[Marker]) -> ModelRequest:
+    """The same request under other cache markers: no byte that the model reads and no hash changes.
+
+    Raises:
+        WireInvalid: the markers break the API's limit or its order of lives.
+    """
+    marks = tuple(markers)
+    if marks == request.markers:
+        return request
+    body = request.body
+    if body:
+        body = request.renderer.body(request.prefix, request.fragments, request.params, marks)
+    return replace(request, markers=marks, body=body)
 
 
 def _check_pairs(run: RunInput, memo: BuildMemo) -> None:
@@ -124,8 +152,10 @@ def _validate(
 def _request_hash(
     params: WireParams, renderer: WireRenderer, prefix_sha: str, stretches: Sequence[Stretch]
 ) -> str:
+    window = {"window": params.window} if params.window else {}
     skeleton = canonical_bytes(
-        {
+        window
+        | {
             "hash": REQUEST_HASH_VERSION,
             "renderer": renderer.version,
             "model": params.model,

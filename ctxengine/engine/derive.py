@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from json.encoder import encode_basestring
 from typing import NamedTuple
 
-from ctxengine.engine.canonical import CanonicalError, canonical_bytes, sha256_hex
+from ctxengine.engine.canonical import canonical_bytes, sha256_hex
 from ctxengine.engine.events import ItemFacts
 from ctxengine.engine.evidence.excerpt import RECALL_SOURCE, shortened
 from ctxengine.engine.evidence.pointer import pointer_is_shorter, pointer_text
@@ -20,12 +21,14 @@ from ctxengine.engine.items import (
     ItemKind,
     Part,
     TextPart,
+    speaks_in_user_role,
 )
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.names import wire_call_id
+from ctxengine.engine.wire.tool_search import REFERENCE_KIND, found_names
 
 PREVIEW_CHARS = 200
 _SECRET_CHARS = 400
@@ -42,6 +45,8 @@ class Derivation:
     foreign_as_pointer: bool = False
     inline_maximum_bytes: int | None = None
     """Tool results above this are counted as the excerpt they will be shown as; None: as they are."""
+    kept_aside: Mapping[str, int] = field(default_factory=dict)
+    """Definitions (tokens by wire name) that enter the prompt where a result of the provider's own search names them."""
 
 
 def facts_of(
@@ -87,20 +92,14 @@ def _facts(
     name: str,
     is_error: bool,
 ) -> ItemFacts:
-    excerpt = _excerpt(item, f"{sequence}.{item.ordinal}", source, derivation)
-    tokens = _tokens(item, excerpt or item.parts, trust, derivation)
-    shape = Item(
-        id=ItemId(sequence, item.ordinal),
-        kind=item.kind,
-        trust=trust,
-        run=None,
-        parts=(),
-        tokens=tokens,
-        digest="",
-        bytes_len=_bytes_len(item),
-    )
-    pointer = tokens
-    if item.kind is ItemKind.TOOL_RESULT and pointer_is_shorter(item.parts, shape.bytes_len):
+    excerpt = _excerpt(item, sequence, source, derivation)
+    tokens = pointer = _tokens(item, excerpt or item.parts, trust, source, derivation)
+    text = text_of_item(item)
+    bytes_len = _bytes_len(item, text)
+    if item.kind is ItemKind.TOOL_RESULT and pointer_is_shorter(item.parts, bytes_len):
+        shape = Item(
+            ItemId(sequence, item.ordinal), item.kind, trust, None, (), tokens, "", bytes_len
+        )
         pointer = min(tokens, derivation.counter.parts((TextPart(pointer_text(shape)),)))
     return ItemFacts(
         ordinal=item.ordinal,
@@ -108,14 +107,14 @@ def _facts(
         tokens=tokens,
         pointer_tokens=pointer,
         digest=item_digest(item),
-        bytes_len=shape.bytes_len,
+        bytes_len=bytes_len,
         chars_len=_chars_len(item),
         name=model_view(name),
         call_id=model_view(item.call_id or ""),
         wire_call_id=wire_id,
         source=source,
         is_error=item.is_error or is_error,
-        preview=preview(item),
+        preview=_preview(item, text),
         excerpt_limit=derivation.inline_maximum_bytes or 0 if excerpt else 0,
     )
 
@@ -146,16 +145,18 @@ def recounted(item: Item, derivation: Derivation) -> Counts:
 
 
 def _excerpt(
-    item: DecodedItem, reference: str, source: str, derivation: Derivation
+    item: DecodedItem, sequence: EventSeq, source: str, derivation: Derivation
 ) -> tuple[Part, ...] | None:
     """The form in which a result above the limit will stand in requests."""
     limit = derivation.inline_maximum_bytes
     if limit is None or item.kind is not ItemKind.TOOL_RESULT or source.startswith(RECALL_SOURCE):
         return None
-    return shortened(item.parts, limit, reference)
+    return shortened(item.parts, limit, f"{sequence}.{item.ordinal}")
 
 
-def _tokens(item: DecodedItem, shown: Sequence[Part], trust: Trust, derivation: Derivation) -> int:
+def _tokens(
+    item: DecodedItem, shown: Sequence[Part], trust: Trust, source: str, derivation: Derivation
+) -> int:
     if item.kind is ItemKind.TOOL_CALL:
         return derivation.counter.call(item.name or "", item.arguments or "")
     parts = shown
@@ -167,24 +168,37 @@ def _tokens(item: DecodedItem, shown: Sequence[Part], trust: Trust, derivation: 
             for part in parts
         ]
     wrapped = item.kind in {ItemKind.TOOL_RESULT, ItemKind.SUMMARY} or (
-        item.kind is ItemKind.USER_MESSAGE and trust is not Trust.USER
+        item.kind is ItemKind.USER_MESSAGE and not speaks_in_user_role(item.kind, trust, source)
     )
-    return derivation.counter.parts(parts) + (ENVELOPE_TOKENS if wrapped else 0)
+    loaded = _loaded(item, derivation.kept_aside) if derivation.kept_aside else 0
+    return derivation.counter.parts(parts) + (ENVELOPE_TOKENS if wrapped else 0) + loaded
+
+
+def _loaded(item: DecodedItem, kept_aside: Mapping[str, int]) -> int:
+    """What the references of a search result bring into the prompt; a result that holds definitions is counted as it is."""
+    blocks = [part for part in item.parts if isinstance(part, ForeignPart)]
+    return sum(
+        kept_aside.get(name, 0)
+        for part in blocks
+        if part.kind == REFERENCE_KIND
+        for name in found_names(part.kind, part.raw)
+    )
 
 
 def item_digest(item: DecodedItem) -> str:
     """sha256 of an item's canonical form; content only, so that it is the same before and after storage."""
-    shape = [
-        item.kind.value,
-        item.call_id or "",
-        item.name or "",
-        item.arguments or "",
-        [_part_shape(part) for part in item.parts],
-    ]
+    head = (item.kind, item.call_id or "", item.name or "", item.arguments or "")
+    parts = ",".join([f"[{_quoted(_part_shape(part))}]" for part in item.parts])
     try:
-        return sha256_hex(canonical_bytes(shape))
-    except CanonicalError:
+        return sha256_hex(f"[{_quoted(head)},[{parts}]]".encode())
+    except UnicodeEncodeError:
+        shape = [*head, [_part_shape(part) for part in item.parts]]
         return sha256_hex(canonical_bytes(_utf8_safe(shape)))
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    """Texts as the members of a canonical array."""
+    return ",".join(map(encode_basestring, texts))
 
 
 def _part_shape(part: Part) -> list[str]:
@@ -228,7 +242,10 @@ def text_of_item(item: DecodedItem | Item) -> str:
 
 def preview(item: DecodedItem) -> str:
     """First characters of an item in model view, for lists."""
-    text = text_of_item(item)
+    return _preview(item, text_of_item(item))
+
+
+def _preview(item: DecodedItem, text: str) -> str:
     if not text:
         other = next((part for part in item.parts if not isinstance(part, TextPart)), None)
         text = f"[{_part_shape(other)[0]}]" if other is not None else ""
@@ -236,14 +253,14 @@ def preview(item: DecodedItem) -> str:
     return model_view(redact(text[: PREVIEW_CHARS + _SECRET_CHARS]).text[:PREVIEW_CHARS])
 
 
-def _bytes_len(item: DecodedItem) -> int:
+def _bytes_len(item: DecodedItem, text: str) -> int:
     if any(not isinstance(part, TextPart) for part in item.parts):
         return sum(
             len(piece.encode("utf-8", "surrogatepass"))
             for part in item.parts
             for piece in _part_shape(part)[1:]
         )
-    return len(text_of_item(item).encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _chars_len(item: DecodedItem) -> int:

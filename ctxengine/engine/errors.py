@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ctxengine.engine.manifest import YieldStep
+
 
 class EngineError(Exception):
     """Base of all engine errors. `code` is stable and goes into problem documents."""
@@ -42,9 +48,11 @@ class RequiredToolMissing(EngineError):
 
 
 class BudgetExceeded(EngineError):
-    """What may never yield does not fit."""
+    """What may never yield does not fit. It names the largest class that holds its ground."""
 
     code = "budget_exceeded"
+    steps: Sequence[YieldStep] = ()
+    """The yield ladder as far as it went, for the pressure event; empty where no step was asked."""
 
     def __init__(self, budget_class: str, needed: int, available: int, hint: str) -> None:
         super().__init__(

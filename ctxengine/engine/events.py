@@ -33,6 +33,7 @@ class EventType(StrEnum):
     YIELD_APPLIED = "context.yield.applied"
     WINDOW_LEARNED = "context.window.learned"
     MEMORY_READ = "context.memory.read"
+    FRESH_SENT = "context.fresh.sent"
     SNAPSHOT_USED = "context.snapshot.used"
     SKILL_OFFERED = "skill.offered"
     SKILL_LOADED = "skill.loaded"
@@ -49,6 +50,7 @@ class EventType(StrEnum):
     FACTS_OFFERED = "context.facts.offered"
     BUDGET_PRESSURE = "context.budget.pressure"
     BUDGET_EXCEEDED = "context.budget.exceeded"
+    CACHE_SHORTFALL = "context.cache.shortfall"
 
 
 class EventRule(NamedTuple):
@@ -143,7 +145,16 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.REQUEST_STARTED,
         "A request was built and handed out.",
-        ("request", "step", "epoch", "prefix_sha256", "request_sha256", "tokens", "reconstructed"),
+        (
+            "request",
+            "step",
+            "epoch",
+            "prefix_sha256",
+            "request_sha256",
+            "tokens",
+            "reconstructed",
+            "reasoning_dropped",
+        ),
     ),
     EventRule(
         EventType.RESPONSE_COMPLETED,
@@ -157,6 +168,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "response_model",
             "opaque",
             "unwrapped",
+            "found_tools",
             "arguments_invalid",
             "at",
             "extra",
@@ -203,6 +215,8 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "after",
             "items",
             "forced_by",
+            "verdict",
+            "reasoning_dropped",
         ),
     ),
     EventRule(
@@ -215,6 +229,11 @@ EVENT_RULES: tuple[EventRule, ...] = (
         EventType.MEMORY_READ,
         "Knowledge, recall and correction lines read once for one step.",
         ("format", "knowledge", "recall", "corrections", "content_sequence"),
+    ),
+    EventRule(
+        EventType.FRESH_SENT,
+        "A block of fresh rows that stays where it was first sent, until its run ends.",
+        ("format", "before", "rows", "tokens", "digest", "content_sequence"),
     ),
     EventRule(
         EventType.SNAPSHOT_USED,
@@ -258,7 +277,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.PERSON_ERASED,
         "Content of a person was erased from this session.",
-        ("bodies", "snapshot"),
+        ("bodies", "snapshot", "kept"),
         act=True,
     ),
     EventRule(
@@ -294,13 +313,15 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "forced_by",
             "reason",
             "verdict",
+            "reasoning_dropped",
+            "writer",
         ),
         act=True,
     ),
     EventRule(
         EventType.COMPACTION_UNDONE,
         "A compaction no longer counts; what it replaced is history again.",
-        ("compaction", "came_with", "note"),
+        ("compaction", "came_with", "note", "verdict", "reasoning_dropped"),
         act=True,
     ),
     EventRule(
@@ -315,12 +336,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "content_sequence",
             "forced_by",
             "verdict",
+            "asked",
         ),
     ),
     EventRule(
         EventType.PRESENTATION_SET,
         "An operator pinned, folded, excluded or released part of the history.",
-        ("scope", "sequences", "ordinal", "form", "note"),
+        ("scope", "sequences", "ordinal", "form", "note", "verdict", "reasoning_dropped"),
         act=True,
     ),
     EventRule(
@@ -337,6 +359,21 @@ EVENT_RULES: tuple[EventRule, ...] = (
         EventType.BUDGET_EXCEEDED,
         "What may never yield does not fit.",
         ("class", "needed", "available", "content_sequence"),
+    ),
+    EventRule(
+        EventType.CACHE_SHORTFALL,
+        "The provider read less from its cache than was predicted.",
+        (
+            "request",
+            "expected_read",
+            "reported_read",
+            "tolerance",
+            "basis",
+            "cause",
+            "provider_reason",
+            "provider_missed",
+            "disagreement",
+        ),
     ),
 )
 

@@ -10,6 +10,7 @@ from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.trust.envelope import nonce, render_envelope
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.trust.truncation import truncate_text
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
@@ -37,6 +38,8 @@ class Runtime:
     timezone: str = ""
     principal: str = ""
     scopes: tuple[str, ...] = ()
+    scopes_shown: int | None = None
+    """How many of the scopes are named; None: all."""
     surface: str = ""
     continues: bool = False
     """The model's own turn goes on without new input: said in so many words, since a request must end with the user's role."""
@@ -48,8 +51,7 @@ def runtime_text(runtime: Runtime) -> str:
     if runtime.now is not None:
         lines.append(f"Now: {local_time(runtime.now)}{_zone(runtime.timezone)}.")
     if runtime.principal:
-        scopes = ", ".join(sorted(_name(scope) for scope in runtime.scopes)) or "none"
-        lines.append(f"Principal: {_name(runtime.principal)}; scopes: {scopes}.")
+        lines.append(f"Principal: {_name(runtime.principal)}; scopes: {_scopes(runtime)}.")
     if runtime.surface:
         lines.append(f"Surface: {_name(runtime.surface)}.")
     if runtime.continues:
@@ -57,6 +59,14 @@ def runtime_text(runtime: Runtime) -> str:
             "Continue your turn; a user message above that you have not answered yet comes first."
         )
     return "[runtime] " + "\n".join(lines) if lines else ""
+
+
+def _scopes(runtime: Runtime) -> str:
+    names = sorted(_name(scope) for scope in runtime.scopes)
+    shown = names if runtime.scopes_shown is None else names[: runtime.scopes_shown]
+    if len(shown) < len(names):
+        shown = [*shown, f"{len(names) - len(shown)} more"]
+    return ", ".join(shown) or "none"
 
 
 def local_time(now: datetime) -> str:
@@ -88,6 +98,14 @@ def omission_text(*, turns: int, units: int, through: int) -> str:
 
 
 OPENING_TEXT = "[omitted] The conversation opens with the assistant's own message."
+
+
+WINDOW_MARK = " [cut]"
+
+
+def windowed_line(text: str, chars: int) -> str:
+    """A line of recall cut to its head, so that what is left still reads as cut."""
+    return text if len(text) <= chars else truncate_text(text, chars).rstrip() + WINDOW_MARK
 
 
 def memory_text(lines: Sequence[tuple[str, str]], *, kind: str, nonce_key: bytes, step: str) -> str:

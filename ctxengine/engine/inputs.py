@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -12,6 +12,7 @@ from ctxengine.engine.budget.yields import Allocation
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.compaction.compactor import Outcome
 from ctxengine.engine.compaction.packet import Packet
+from ctxengine.engine.fresh import windowed_line
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import MemoryLines, RunInput
 
@@ -40,6 +41,8 @@ class StepInputs(BaseModel):
     timezone: str = ""
     principal: str = ""
     scopes: tuple[str, ...] = ()
+    scopes_shown: int | None = None
+    """How many scopes row 14 names, where all of them would be over its class; None: all."""
     surface: str = ""
     memory_event: int | None = None
     """The `context.memory.read` event whose lines this step carries."""
@@ -49,9 +52,13 @@ class StepInputs(BaseModel):
     """Digest of rows 11 to 14 as they were rendered; it stands in where their content was erased since."""
     knowledge_kept: int = 0
     recall_kept: int = 0
+    recall_window: int = 0
+    """Characters that the one line left of recall was cut to; 0: it is whole."""
     cut: int = 0
     pointer: int = 0
     active_pointer: int = 0
+    history_ttl: Literal["5m", "1h"] = "5m"
+    """Life asked for the history's cache entries; changes no byte the model reads."""
     opaque: dict[str, str] = {}
     """Digest of each unit that held opaque reasoning, by its sequence."""
     opaque_tokens: int = 0
@@ -66,6 +73,10 @@ class StepInputs(BaseModel):
     folded: tuple[int, ...] = ()
     excluded: tuple[str, ...] = ()
     """Items an operator left out."""
+    sent: tuple[int, ...] = ()
+    """`context.fresh.sent` events of earlier steps of the run whose blocks stand where they were sent."""
+    fresh_event: int | None = None
+    """The `context.fresh.sent` event with what this step adds to them."""
     marked: dict[str, str] = {}
     """Digest of each unit that an act of an operator shows in its own way, by its sequence."""
     summary: str = ""
@@ -85,9 +96,16 @@ class Memory:
     recall: Sequence[tuple[str, str]] = ()
     corrections: Sequence[tuple[str, str]] = ()
 
-    def kept(self, knowledge: int, recall: int) -> MemoryLines:
-        """What stays after the allocation; corrections never yield."""
-        return MemoryLines(self.knowledge[:knowledge], self.recall[:recall], self.corrections)
+    def kept(self, knowledge: int, recall: int, window: int = 0) -> MemoryLines:
+        """What stays after the allocation; corrections never yield.
+
+        Args:
+            window: characters that the lines of recall are cut to, with a mark that says so; 0 leaves them whole.
+        """
+        lines = self.recall[:recall]
+        if window:
+            lines = [(name, windowed_line(text, window)) for name, text in lines]
+        return MemoryLines(self.knowledge[:knowledge], lines, self.corrections)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,12 @@ class ContentFormat(StrEnum):
     """A JSON object: one OpenAI Chat Completions message."""
     OPENAI_RESPONSES = "openai_responses"
     """A JSON array of OpenAI Responses items."""
+    GOOGLE = "google"
+    """A JSON object: one `content` of Gemini's generateContent."""
+    OLLAMA = "ollama"
+    """A JSON object: one message of Ollama's chat."""
+    BEDROCK = "bedrock"
+    """A JSON array of Bedrock Converse content blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class ForeignPart:
     kind: str
     raw: str
     api: str
-    """Wire API that understands it: `anthropic`, `openai` or `openai-responses`."""
+    """Wire API that understands it, such as `anthropic` (`WireApi`)."""
 
 
 Part = TextPart | ImagePart | FilePart | ForeignPart
@@ -195,3 +201,17 @@ def unit_of(items: Sequence[Item]) -> Unit:
             if item.kind is ItemKind.USER_MESSAGE and item.trust is Trust.USER
         ),
     )
+
+
+PARENT_SOURCE = "parent"
+"""Source of what a parent run tells its child: written by a model, and the child's instruction all the same."""
+
+
+def speaks_in_user_role(kind: ItemKind, trust: Trust, source: str) -> bool:
+    """Whether a message stands bare, attributed by the user's role alone (design 7.6).
+
+    That is the user's own words, and an instruction from a parent run: it must be obeyed, though it stays MODEL.
+    """
+    if kind is not ItemKind.USER_MESSAGE:
+        return False
+    return trust is Trust.USER or (trust is Trust.MODEL and source == PARENT_SOURCE)

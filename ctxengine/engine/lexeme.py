@@ -119,6 +119,10 @@ class Node:
             return _scan(self._text, self.position)[0]
         return self._value
 
+    def peek(self) -> Any:
+        """What `value` gives, without a copy: a dict or a list that belongs to this node and must not be changed."""
+        return self._value
+
     def text(self) -> str | None:
         """The decoded string when this is one, else None."""
         return self._value if self.kind is NodeKind.STRING else None
@@ -171,22 +175,35 @@ class Node:
         for element in self._array():
             if text[at] == ",":
                 at = _skip_blanks(text, at + 1)
-            element._start, element._end = at, _scan(text, at)[1]
+            element._start, element._end, element._place = at, _scan(text, at)[1], None
             at = _skip_blanks(text, element._end)
 
     def _find_members(self) -> tuple[tuple[str, Node], ...]:
         text = self._text
-        found: list[tuple[str, Node]] = []
+        found: list[tuple[str, int, int]] = []
         at = _skip_blanks(text, self.position + 1)
         while text[at] != "}":
             if text[at] == ",":
                 at = _skip_blanks(text, at + 1)
             key, at = _PLAIN.raw_decode(text, at)
             start = _skip_blanks(text, _skip_blanks(text, at) + 1)
-            value, end = _scan(text, start)
-            found.append((key, Node(text, start, end, value)))
+            end = _scan(text, start)[1]
+            found.append((key, start, end))
             at = _skip_blanks(text, end)
-        return tuple(found)
+        # Of repeated keys only the last one's value is at hand; the others are decoded once more.
+        last = {key: start for key, start, _ in found}
+        return tuple(
+            (
+                key,
+                Node(
+                    text,
+                    start,
+                    end,
+                    self._value[key] if last[key] == start else _scan(text, start)[0],
+                ),
+            )
+            for key, start, end in found
+        )
 
 
 def parse(text: str) -> Node:

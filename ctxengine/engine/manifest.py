@@ -40,6 +40,8 @@ class Reason(StrEnum):
     """Within the largest suffix that fits."""
     ACTIVE_RUN = "active_run"
     """Part of the open run: never cut."""
+    SENT_EARLIER = "sent_earlier"
+    """Fresh rows that stay where an earlier step of the run sent them."""
     NEVER_YIELDS = "never_yields"
     BELOW_CUT = "below_cut"
     """Before the history cut."""

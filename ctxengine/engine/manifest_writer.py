@@ -13,7 +13,7 @@ from ctxengine.engine.manifest import Budget, Cut, Form, Manifest, Reason, RowTo
 from ctxengine.engine.memo import Region
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import RunInput
-from ctxengine.engine.stretch import Part, Stretch, together
+from ctxengine.engine.stretch import Part, Stretch, Totals, together
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.working_state.state import state_trust
 
@@ -34,6 +34,7 @@ def write_manifest(
         *_history_spans(run, stretches),
         *_spans(stretches, "pinned", Form.WHOLE, Reason.PINNED_BY_HAND, {}),
         *_active_spans(run, stretches),
+        *_sent_spans(run),
         *_input_spans(stretches),
         *_hand_spans(run),
     ]
@@ -162,6 +163,23 @@ def _active_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
     ]
 
 
+def _sent_spans(run: RunInput) -> list[Span]:
+    """Fresh rows that stay where earlier steps of the run sent them."""
+    if not run.sent:
+        return []
+    tokens = sum(block.tokens for block in run.sent)
+    return [
+        Span(
+            row=10,
+            form=Form.WHOLE,
+            reason=Reason.SENT_EARLIER,
+            items=len(run.sent),
+            tokens=tokens,
+            trust={Trust.MEMORY.value: tokens},
+        )
+    ]
+
+
 def _input_spans(stretches: Sequence[Stretch]) -> list[Span]:
     return _spans(stretches, "input", Form.WHOLE, Reason.NEVER_YIELDS, {}, row=15)
 
@@ -180,11 +198,8 @@ def _spans(
     if not mine:
         return []
     totals = together([stretch.totals for stretch in mine])
-    pointer = form is Form.POINTER
-    tokens = totals.pointer_tokens if pointer else totals.tokens
-    results = totals.result_tokens
-    if pointer:
-        results = max(0, results - (totals.tokens - totals.pointer_tokens))
+    tokens = totals.pointer_tokens if form is Form.POINTER else totals.tokens
+    results = _result_tokens(totals, pointer=form is Form.POINTER)
     trust = {
         Trust.USER.value: totals.user_tokens,
         Trust.MODEL.value: tokens - totals.user_tokens - results,
@@ -206,6 +221,12 @@ def _spans(
     ]
 
 
+def _result_tokens(totals: Totals, *, pointer: bool) -> int:
+    """What tool results take in the form they are shown in."""
+    saved = totals.tokens - totals.pointer_tokens if pointer else 0
+    return max(0, totals.result_tokens - saved)
+
+
 def _body_rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTotal]:
     fresh = {
         9: (run.row_tokens.get(9, 0), 1 if run.row_tokens.get(9) else 0),
@@ -217,6 +238,9 @@ def _body_rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTota
         ),
         14: (run.row_tokens.get(14, 0), 1 if run.row_tokens.get(14) else 0),
     }
+    if run.added is not None:
+        # Where earlier blocks stay in place, a step pays for what it adds to them.
+        fresh |= {row: (added, 1) for row, added in _added_rows(run).items()}
     rows = []
     for row in ROWS:
         if row.region == "A":
@@ -247,6 +271,10 @@ def _body_rows(run: RunInput, plan: Plan, spans: Sequence[Span]) -> list[RowTota
             )
         )
     return rows
+
+
+def _added_rows(run: RunInput) -> dict[int, int]:
+    return {row: run.added_tokens.get(row, 0) for row in (11, 12, 13, 14)}
 
 
 def _state_trust(run: RunInput, row: int, tokens: int) -> dict[str, int]:
@@ -297,9 +325,8 @@ def _budget(run: RunInput, rows: Sequence[RowTotal], stretches: Sequence[Stretch
         history_room=allocation.room,
         history=allocation.history,
         tool_results=sum(
-            stretch.totals.result_tokens
+            _result_tokens(stretch.totals, pointer=stretch.form == "pointer")
             for stretch in stretches
-            if stretch.part in {"active", "input"} or stretch.form == "whole"
         ),
         tool_results_cap=fixed.tool_results_cap,
         free=max(0, fixed.usable - request),

@@ -148,6 +148,7 @@ class RememberingCounter:
         self._counter = counter
         self.label = counter.label
         self.exact = counter.exact
+        self.tools_once = counter.tools_once
         self._known: dict[str, int] = {}
 
     def text(self, text: str) -> int:

@@ -222,6 +222,11 @@ class MemoryLog:
         self._built.clear()
         self._decoded.clear()
 
+    def let_go(self, below: EventSeq) -> None:
+        """Forget the contents of units before `below` as they were read; whoever asks for one reads it again."""
+        for start in [start for start in self._built if start < below]:
+            del self._built[start]
+
     def stored(self) -> Stored:
         """Everything in the log, for a writer that copies it elsewhere."""
         return Stored(

@@ -26,6 +26,8 @@ class TokenCounter(Protocol):
     """Counter version and family, recorded with every stored count."""
     exact: bool
     """Whether text counts are the model's own (then sources say `counted`, else `estimated`)."""
+    tools_once: int
+    """Tokens that a request pays once for defining any tool at all."""
 
     def text(self, text: str) -> int:
         """Tokens of a text, rounded up."""

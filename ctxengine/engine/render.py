@@ -21,6 +21,7 @@ from ctxengine.engine.items import (
     Part,
     TextPart,
     Unit,
+    speaks_in_user_role,
 )
 from ctxengine.engine.trust.envelope import (
     close_marker,
@@ -42,6 +43,7 @@ from ctxengine.engine.wire.base import (
     WireText,
 )
 from ctxengine.engine.wire.names import arguments_view
+from ctxengine.engine.wire.tool_search import is_search, resolvable
 
 EMPTY_RESULT = "(no output)"
 EMPTY_MESSAGE = "(empty message)"
@@ -62,6 +64,9 @@ class RenderContext:
     """Imported sessions: another tool's provider blocks are evidence, not ours to replay."""
     inline_maximum_bytes: int | None = None
     """Tool results with more text than this stand as excerpts (bytes); None: whole."""
+    searchable: frozenset[str] | None = None
+    """Wire names that results of the provider's tool search may refer to; empty where it has no such search any more;
+    None: nothing is held against it."""
 
     def wire_name(self, name: str) -> str:
         """The name a call goes out under."""
@@ -102,7 +107,7 @@ def _phase(said: Sequence[Item]) -> str | None:
 def _user_parts(items: Sequence[Item], context: RenderContext) -> tuple[WirePart, ...]:
     parts: list[WirePart] = []
     for item in items:
-        if item.kind is ItemKind.USER_MESSAGE and item.trust is Trust.USER:
+        if speaks_in_user_role(item.kind, item.trust, item.source):
             parts.extend(_bare(item.parts, item, context))
         else:
             parts.extend(_enveloped(item, context))
@@ -160,7 +165,10 @@ def _bare(parts: Sequence[Part], item: Item, context: RenderContext) -> list[Wir
 
 def _foreign(part: ForeignPart, item: Item, context: RenderContext) -> WirePart:
     if part.api == context.api and not context.foreign_as_pointer:
-        return WireOpaque(part.raw, part.kind)
+        if context.searchable is None or not is_search(part.kind, part.raw):
+            return WireOpaque(part.raw, part.kind)
+        if context.searchable:
+            return WireOpaque(resolvable(part.kind, part.raw, context.searchable), part.kind)
     size = len(part.raw.encode("utf-8", "surrogatepass"))
     return WireText(
         f"[elided] provider block ({Trust.EXTERNAL_UNTRUSTED.value.lower()}, {size:,} bytes); "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ctxengine.engine.budget.arithmetic import Frame
 from ctxengine.engine.budget.yields import Allocation
@@ -49,6 +49,23 @@ class RecordedDigest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SentBlock:
+    """Fresh rows as an earlier step of the run sent them (design 7.12)."""
+
+    sequence: EventSeq
+    """Event that keeps it."""
+    before: EventSeq
+    """It stands before the first unit of the run that starts here or later."""
+    text: str | None = field(repr=False)
+    """None once its content was erased."""
+    digest: str
+    """Digest of the block as rendered."""
+    tokens: int
+    rows: Mapping[str, str]
+    """Digest of each part it holds; empty for a part that it takes back."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunInput:
     """The run as one step sees it: everything `build()` may look at beside plan, checkpoint and principal."""
 
@@ -67,6 +84,14 @@ class RunInput:
     memory: MemoryLines = MemoryLines()
     skills: Sequence[LoadedSkill] = ()
     """Skills loaded so far, in load order."""
+    sent: Sequence[SentBlock] = ()
+    """Fresh rows of earlier steps that stay where they are, oldest first."""
+    added: str | None = None
+    """What this step adds to them; None where rows 11 to 14 move."""
+    added_tokens: Mapping[int, int] = field(default_factory=dict)
+    """Tokens of `added` by row."""
+    added_rows: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the parts in `added`, by part."""
     fresh: RecordedDigest | None = None
     """The recorded digest of rows 11 to 14, where some of their content is no longer kept."""
     tiles: Sequence[Tile] = ()
@@ -80,10 +105,13 @@ class RunInput:
     state: WorkingState = EMPTY
     """The working state as this run sees it, within its limits."""
     row_tokens: Mapping[int, int] = field(default_factory=dict)
-    """Tokens of what no span accounts for, by row: omission 9, opaque reasoning 10, skills 11, corrections 13, runtime 14."""
+    """Tokens of what no span accounts for, by row: row 9, opaque reasoning and the line in front of pinned
+    units 10, skills 11, corrections 13, runtime 14."""
     source: str = "estimated"
     """Where body figures come from: `counted` or `estimated`."""
     imported: bool = False
+    history_ttl: Literal["5m", "1h"] = "5m"
+    """Life asked for the history's cache entries."""
     digests: Mapping[EventSeq, RecordedDigest] = field(default_factory=dict)
     """Units whose opaque or erased bytes may be gone: their recorded digests then stand in for the bytes."""
 

@@ -9,18 +9,16 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ctxengine.engine.compaction.marks import PROMOTED_TEXT
-from ctxengine.engine.fresh import memory_text, runtime_text
+from ctxengine.engine.fresh_parts import fresh_text
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind, Opaque, Unit
 from ctxengine.engine.memo import BuildMemo, Single, Tape
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.plan.skills import skill_text
 from ctxengine.engine.render import RenderContext, unit_messages
 from ctxengine.engine.request import CheckpointInput, RecordedDigest, Rendered, RunInput
 from ctxengine.engine.row_nine import row_nine_text
 from ctxengine.engine.stretch import Part, Stretch, Totals
 from ctxengine.engine.wire.base import Fragment, WireMessage, WireRenderer, WireText
-from ctxengine.engine.working_state.render import block_text
 
 _ROW_OF: dict[Part, int] = {"history": 10, "active": 10, "input": 15}
 
@@ -74,10 +72,13 @@ def assemble(
     parts.history_end = len(parts.fragments)
     rows.pinned(run.pinned)
     split = _trailing_input(run.active)
-    rows.units(run.active[:split], "active", run.allocation.active_pointer, checkpoint.opaque)
+    rows.completed(run.active[:split], checkpoint.opaque)
     parts.completed_end = len(parts.fragments)
-    rows.block(14, _fresh(run), recorded=run.fresh)
+    rows.block(14, fresh_text(run) if run.added is None else run.added, recorded=run.fresh)
     rows.units(run.active[split:], "input", EventSeq(0), {})
+    if run.added is not None:
+        # Nothing of this request moves in the next one of the run.
+        parts.completed_end = len(parts.fragments)
     return parts
 
 
@@ -93,20 +94,6 @@ def _row_nine(run: RunInput) -> str:
     return row_nine_text(run.left_out, run.tiles, run.history, run.active, run.nonce_key)
 
 
-def _fresh(run: RunInput) -> str:
-    rows = [
-        *(skill_text(skill, run.nonce_key) for skill in run.skills),
-        block_text(run.state, run.nonce_key, run.step),
-        memory_text(run.memory.knowledge, kind="knowledge", nonce_key=run.nonce_key, step=run.step),
-        memory_text(run.memory.recall, kind="recall", nonce_key=run.nonce_key, step=run.step),
-        memory_text(
-            run.memory.corrections, kind="correction", nonce_key=run.nonce_key, step=run.step
-        ),
-        runtime_text(run.runtime),
-    ]
-    return "\n".join(row for row in rows if row)
-
-
 @dataclass(slots=True)
 class _Rows:
     """Puts blocks and units behind one another."""
@@ -117,12 +104,19 @@ class _Rows:
     context: RenderContext
     memo: BuildMemo
 
-    def block(self, row: int, text: str, *, recorded: RecordedDigest | None = None) -> None:
+    def block(
+        self,
+        row: int,
+        text: str,
+        *,
+        recorded: RecordedDigest | None = None,
+        part: Part = "block",
+    ) -> None:
         """A text of platform or memory that is no unit; `recorded` stands in for one that is no longer kept."""
         if recorded is not None:
             self.parts.absent.add(recorded.why)
             bounds = (Totals(), Totals())
-            self.parts.put(Stretch(row, "block", "whole", (), (), (recorded.digest,), bounds))
+            self.parts.put(Stretch(row, part, "whole", (), (), (recorded.digest,), bounds))
             return
         if not text:
             return
@@ -132,7 +126,18 @@ class _Rows:
             Totals(),
             Totals(len(fragments), sum([len(fragment.data) for fragment in fragments])),
         )
-        self.parts.put(Stretch(row, "block", "whole", (), fragments, (digest,), bounds))
+        self.parts.put(Stretch(row, part, "whole", (), fragments, (digest,), bounds))
+
+    def completed(self, units: Sequence[Unit], opaque: Mapping[EventSeq, Sequence[Opaque]]) -> None:
+        """The run's completed exchanges, with the fresh rows that stay where earlier steps sent them."""
+        floor, begin = self.run.allocation.active_pointer, 0
+        for block in self.run.sent:
+            place = bisect_left(units, block.before, key=attrgetter("sequence"))
+            self.units(units[begin:place], "active", floor, opaque)
+            begin = max(begin, place)
+            gone = RecordedDigest(block.digest, "erased") if block.text is None else None
+            self.block(10, block.text or "", recorded=gone, part="sent")
+        self.units(units[begin:], "active", floor, opaque)
 
     def units(
         self,

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
-from ctxengine.engine.budget.arithmetic import Frame, frame
+from ctxengine.engine.budget.arithmetic import Frame
 from ctxengine.engine.budget.classes import BudgetClass
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.budget.yields import Allocation, Demand, Floors, allocate
 from ctxengine.engine.build import BuildOptions, build
 from ctxengine.engine.compaction.acts import Marks, tiles_of
 from ctxengine.engine.compaction.compactor import Compactor, Outcome
-from ctxengine.engine.compaction.marks import pinned_below, present
+from ctxengine.engine.compaction.marks import PROMOTED_TEXT, pinned_below, present
 from ctxengine.engine.compaction.net_cost import net_cost
 from ctxengine.engine.compaction.packet import Packet
 from ctxengine.engine.compaction.summarise import Range
-from ctxengine.engine.derive import ENVELOPE_TOKENS
-from ctxengine.engine.fresh import Runtime, memory_text, omission_text, runtime_text
+from ctxengine.engine.fresh import memory_text, omission_text, runtime_text
+from ctxengine.engine.fresh_fit import line_tokens, recall_window, scopes_shown
+from ctxengine.engine.fresh_parts import added_text, changed_parts, fresh_parts, rows_of
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, Prepared, SessionFacts, StepInputs, inputs_of
 from ctxengine.engine.items import ItemKind, Opaque, Unit
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.memo import BuildMemo
-from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.skills import LoadedSkill, loaded_tokens
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.request import (
@@ -37,8 +36,10 @@ from ctxengine.engine.request import (
     ModelRequest,
     RecordedDigest,
     RunInput,
+    SentBlock,
 )
 from ctxengine.engine.row_nine import row_nine_text
+from ctxengine.engine.run_input import fixed_frame, pinned_units, run_input, runtime_of
 from ctxengine.engine.standing import NOTHING_STANDING, Standing, recorded_standing
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.working_state.block import shown_state, state_tokens
@@ -64,17 +65,6 @@ def floors_of(
     return Floors(EventSeq(cut), EventSeq(pointer))
 
 
-def fixed_frame(plan: Plan, factor_millionths: int) -> Frame:
-    """The fixed part of a plan's budget under a calibration factor."""
-    return frame(
-        window=plan.window,
-        max_output=plan.max_output,
-        prefix_tokens=plan.prefix_tokens,
-        policy=plan.policy,
-        factor=factor_millionths / 1_000_000,
-    )
-
-
 def prepare(
     log: SessionLog,
     session: SessionFacts,
@@ -86,6 +76,7 @@ def prepare(
     skills: Sequence[LoadedSkill] = (),
     standing: Standing = NOTHING_STANDING,
     compactor: Compactor | None = None,
+    sent: Sequence[SentBlock] = (),
 ) -> Prepared:
     """Measure and allocate one step.
 
@@ -94,6 +85,7 @@ def prepare(
         skills: skills loaded before this step, in load order.
         standing: working state, summaries and acts as they stand.
         compactor: summarises what a cut drops; None leaves the bare cut with its line.
+        sent: fresh rows that stay where earlier steps of the run sent them.
 
     Raises:
         BudgetExceeded: what never yields does not fit.
@@ -102,18 +94,26 @@ def prepare(
     marks = standing.marks
     active = present(log.units(boundary, below), marks, counter)
     state = shown_state(standing.state, active, counter, session.plan.policy)
-    runtime = _runtime(wanted, active)
+    wanted = wanted.model_copy(
+        update={
+            "scopes_shown": scopes_shown(runtime_of(wanted, active), session.plan.policy, counter)
+        }
+    )
+    runtime = runtime_of(wanted, active)
     fixed = fixed_frame(session.plan, wanted.factor_millionths)
     corrections = _memory_tokens(session, wanted, memory.corrections, "correction", counter)
     demand = Demand(
-        active=sum(unit.tokens for unit in active) - _input_tokens(active) + wanted.opaque_tokens,
+        active=sum(unit.tokens for unit in active)
+        - _input_tokens(active)
+        + wanted.opaque_tokens
+        + sum(block.tokens for block in sent),
         user_input=_input_tokens(active),
         runtime=counter.text(runtime_text(runtime)),
         working_state=state_tokens(state, session.nonce_key, str(wanted.content_head), counter),
         skills=loaded_tokens(skills),
         corrections=corrections,
-        knowledge=_line_tokens(memory.knowledge, counter),
-        recall=_line_tokens(memory.recall, counter),
+        knowledge=line_tokens(memory.knowledge, counter),
+        recall=line_tokens(memory.recall, counter),
         omission=counter.text(omission_text(turns=99_999, units=99_999, through=99_999_999)),
         newest=next(
             (unit.sequence for unit in reversed(active) if unit.result_tokens), EventSeq(0)
@@ -121,7 +121,7 @@ def prepare(
     )
     demand = replace(
         demand,
-        row_nine=sum(packet.tokens for packet in standing.packets if packet.through < floors.cut),
+        row_nine=_summaries_tokens(log, session, standing, min(floors.cut, boundary), counter),
         summary=compactor.allowance(fixed.body - demand.never_yield) if compactor else 0,
     )
     allocation = _allocated(
@@ -138,11 +138,13 @@ def prepare(
             "active_pointer": allocation.active_pointer,
             "knowledge_kept": allocation.knowledge_kept,
             "recall_kept": allocation.recall_kept,
+            "recall_window": recall_window(memory.recall, allocation.recall_window, counter),
             "skills": tuple(skill.sequence for skill in skills),
             "state_event": standing.state_event,
             "pinned": marks.pinned,
             "folded": marks.folded,
             "excluded": marks.excluded,
+            "sent": tuple(block.sequence for block in sent),
         }
     )
     tokens = {
@@ -153,12 +155,30 @@ def prepare(
         12: demand.working_state,
     }
     shown = replace(standing, state=state, packets=packets)
-    run = _run_input(
+    run = run_input(
         log, session, inputs, memory, allocation, active, runtime, counter, tokens, {}, shown
     )
-    run = replace(run, skills=skills)
+    run = replace(run, skills=skills, sent=sent)
+    if session.plan.fresh_rows == "appended":
+        run = _adding(run, counter)
     shown_packets = tuple(tile for tile in run.tiles if isinstance(tile, Packet))
     return Prepared(inputs, allocation, run, outcome, shown_packets)
+
+
+def _adding(run: RunInput, counter: TokenCounter) -> RunInput:
+    """The step with only what its fresh rows add to the blocks that stand already."""
+    changed, gone = changed_parts(fresh_parts(run), run.sent)
+    tokens: dict[int, int] = {}
+    for part in changed:
+        tokens[part.row] = tokens.get(part.row, 0) + counter.text(part.text)
+    if gone:
+        tokens[14] = tokens.get(14, 0) + counter.text(added_text((), gone))
+    return replace(
+        run,
+        added=added_text(changed, gone),
+        added_tokens=tokens,
+        added_rows=rows_of(changed, gone),
+    )
 
 
 def _allocated(
@@ -198,17 +218,11 @@ def _beside_history(
     All of those that the cut passed, which stand behind history; of those below the pointer floor what pointers would save.
     """
     cut = min(floors.cut, boundary)
-    passed = sum(u.tokens for u in _pinned(log, pinned_below(marks, cut), marks, counter))
+    passed = sum(u.tokens for u in pinned_units(log, pinned_below(marks, cut), marks, counter))
+    passed += counter.text(PROMOTED_TEXT) if passed else 0
     whole = [start for start in marks.pinned if cut <= start < floors.pointer]
     units = [unit for start in whole for unit in log.units(EventSeq(start), EventSeq(start + 1))]
     return passed + sum(unit.tokens - unit.pointer_tokens for unit in units)
-
-
-def _pinned(
-    log: SessionLog, starts: Sequence[EventSeq], marks: Marks, counter: TokenCounter
-) -> list[Unit]:
-    units = [unit for start in starts for unit in log.units(start, EventSeq(start + 1))]
-    return list(present(units, marks, counter))
 
 
 def _compacted(
@@ -273,6 +287,8 @@ def rebuild(
     options: BuildOptions = BuildOptions(),
     skills: Sequence[LoadedSkill] = (),
     fresh_erased: bool = False,
+    sent: Sequence[SentBlock] = (),
+    added: SentBlock | None = None,
 ) -> ModelRequest:
     """Build a recorded request again from its inputs and the log; no memo, no decision taken anew.
 
@@ -280,6 +296,8 @@ def rebuild(
         erased: recorded digests of units whose content was erased since.
         skills: the bodies that the inputs name.
         fresh_erased: whether lines or bodies of the fresh rows were erased since.
+        sent: the blocks that the inputs name.
+        added: what the step added to them, where the plan keeps blocks in place.
     """
     boundary, below = EventSeq(inputs.boundary), EventSeq(inputs.content_head + 1)
     marks = inputs.marks
@@ -291,7 +309,7 @@ def rebuild(
         )
         state = shown_state(standing.state, active, counter, session.plan.policy)
         standing = replace(standing, state=state)
-    runtime = _runtime(inputs, active)
+    runtime = runtime_of(inputs, active)
     allocation = _recorded_allocation(log, inputs, boundary)
     digests = {sequence: RecordedDigest(digest, "erased") for sequence, digest in erased.items()}
     # A unit that held reasoning was hashed with it, whatever else of it is gone since.
@@ -299,14 +317,25 @@ def rebuild(
         EventSeq(int(sequence)): RecordedDigest(digest, "opaque")
         for sequence, digest in inputs.opaque.items()
     }
-    run = _run_input(
+    run = run_input(
         log, session, inputs, memory, allocation, active, runtime, counter, {}, digests, standing
     )
     gone = fresh_erased or any(skill.erased for skill in skills) or 14 in standing.erased_rows
     fresh = RecordedDigest(inputs.fresh, "erased") if gone and inputs.fresh else None
     summary = RecordedDigest(inputs.summary, "erased") if 9 in standing.erased_rows else None
-    run = replace(run, skills=skills, fresh=fresh, summary=summary)
+    run = replace(run, skills=skills, fresh=fresh, summary=summary, sent=sent)
+    if session.plan.fresh_rows == "appended":
+        run = _as_added(run, inputs, added)
     return build_step(run, session, opaque=opaque, renderer=renderer, options=options)
+
+
+def _as_added(run: RunInput, inputs: StepInputs, added: SentBlock | None) -> RunInput:
+    """The step with the block it sent, word for word as it was kept."""
+    if added is None:
+        return replace(run, added="", fresh=None)
+    if added.text is None:
+        return replace(run, added="", fresh=RecordedDigest(inputs.fresh or added.digest, "erased"))
+    return replace(run, added=added.text, fresh=None)
 
 
 def _recorded_allocation(log: SessionLog, inputs: StepInputs, boundary: EventSeq) -> Allocation:
@@ -325,70 +354,6 @@ def _recorded_allocation(log: SessionLog, inputs: StepInputs, boundary: EventSeq
     )
 
 
-def _run_input(
-    log: SessionLog,
-    session: SessionFacts,
-    inputs: StepInputs,
-    memory: Memory,
-    allocation: Allocation,
-    active: Sequence[Unit],
-    runtime: Runtime,
-    counter: TokenCounter,
-    row_tokens: dict[int, int],
-    digests: Mapping[EventSeq, RecordedDigest],
-    standing: Standing,
-) -> RunInput:
-    boundary = EventSeq(inputs.boundary)
-    cut = EventSeq(min(inputs.cut, boundary))
-    marks = standing.marks
-    history = present(log.units(EventSeq(max(inputs.cut, 1)), boundary), marks, counter)
-    left_out = _left_out(log, cut)
-    tiles = tiles_of(standing.packets, cut, log) if standing.packets else ()
-    if not any(isinstance(tile, Packet) for tile in tiles):
-        tiles = ()
-    row_tokens = dict(row_tokens)
-    row_tokens[9] = counter.text(row_nine_text(left_out, tiles, history, active, session.nonce_key))
-    return RunInput(
-        nonce_key=session.nonce_key,
-        session_key=session.session_key,
-        step=str(inputs.content_head),
-        history=history,
-        active=active,
-        allocation=allocation,
-        fixed=fixed_frame(session.plan, inputs.factor_millionths),
-        left_out=left_out,
-        runtime=runtime,
-        memory=memory.kept(inputs.knowledge_kept, inputs.recall_kept),
-        row_tokens={row: tokens for row, tokens in row_tokens.items() if tokens},
-        source="counted" if counter.exact else "estimated",
-        imported=session.imported,
-        digests=digests,
-        tiles=tiles,
-        pinned=_pinned(log, pinned_below(marks, cut), marks, counter),
-        marks=marks,
-        state=standing.state,
-    )
-
-
-def _left_out(log: SessionLog, cut: EventSeq) -> LeftOut:
-    if cut <= 0:
-        return LeftOut()
-    sums = log.at(cut)
-    return LeftOut(sums.index, sums.turns, sums.tokens, EventSeq(cut - 1))
-
-
-def _runtime(inputs: StepInputs, active: Sequence[Unit]) -> Runtime:
-    last = active[-1].items[-1].kind if active else ItemKind.USER_MESSAGE
-    return Runtime(
-        now=datetime.fromisoformat(inputs.now) if inputs.now else None,
-        timezone=inputs.timezone,
-        principal=inputs.principal,
-        scopes=inputs.scopes,
-        surface=inputs.surface,
-        continues=last is ItemKind.ASSISTANT_MESSAGE,
-    )
-
-
 def _input_tokens(active: Sequence[Unit]) -> int:
     total = 0
     for unit in reversed(active):
@@ -398,11 +363,18 @@ def _input_tokens(active: Sequence[Unit]) -> int:
     return total
 
 
-def _line_tokens(lines: Sequence[tuple[str, str]], counter: TokenCounter) -> tuple[int, ...]:
-    return tuple(
-        counter.text(f"- {text}\n") + (0 if place else ENVELOPE_TOKENS)
-        for place, (_, text) in enumerate(lines)
-    )
+def _summaries_tokens(
+    log: SessionLog,
+    session: SessionFacts,
+    standing: Standing,
+    cut: EventSeq,
+    counter: TokenCounter,
+) -> int:
+    """Row 9 at the present cut where summaries stand in it: they, and the lines for the gaps between them."""
+    tiles = tiles_of(standing.packets, cut, log) if standing.packets else ()
+    if not any(isinstance(tile, Packet) for tile in tiles):
+        return 0
+    return counter.text(row_nine_text(LeftOut(), tiles, (), (), session.nonce_key))
 
 
 def _memory_tokens(

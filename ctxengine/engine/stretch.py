@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ctxengine.engine.items import Unit
+from ctxengine.engine.items import ImagePart, Unit
 from ctxengine.engine.wire.base import Fragment
 
-Part = Literal["block", "history", "pinned", "active", "input"]
+Part = Literal["block", "history", "pinned", "active", "sent", "input"]
 """`block`: platform or memory text that is no unit; `history`: carried units; `pinned`: earlier units kept whole by hand;
-`active`: completed exchanges of the open run; `input`: user input nobody has answered yet."""
+`active`: completed exchanges of the open run; `sent`: fresh rows that stay where an earlier step of the run put them;
+`input`: user input nobody has answered yet."""
 
 
 class Totals(NamedTuple):
@@ -29,6 +30,8 @@ class Totals(NamedTuple):
     pointer_tokens: int = 0
     result_tokens: int = 0
     user_tokens: int = 0
+    images: int = 0
+    """Pictures in the items' content."""
 
     def after(self, unit: Unit, fragments: Sequence[Fragment]) -> Totals:
         """The totals one unit later."""
@@ -41,6 +44,8 @@ class Totals(NamedTuple):
             self.pointer_tokens + unit.pointer_tokens,
             self.result_tokens + unit.result_tokens,
             self.user_tokens + unit.user_tokens,
+            self.images
+            + sum([isinstance(part, ImagePart) for item in unit.items for part in item.parts]),
         )
 
     def since(self, earlier: Totals) -> Totals:
@@ -54,6 +59,7 @@ class Totals(NamedTuple):
             self.pointer_tokens - earlier.pointer_tokens,
             self.result_tokens - earlier.result_tokens,
             self.user_tokens - earlier.user_tokens,
+            self.images - earlier.images,
         )
 
 

@@ -1,14 +1,18 @@
-"""The last look before a request leaves: pairs whole, provider rules kept (design 6, step 6)."""
+"""The last look before a request leaves: rows in order, pairs whole, budget kept, provider rules kept (design 6, step 6)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 
-from ctxengine.engine.errors import OrphanPair, WireInvalid
+from ctxengine.engine.budget.classes import BudgetClass
+from ctxengine.engine.errors import BudgetExceeded, LayoutBreach, OrphanPair, WireInvalid
 from ctxengine.engine.items import ForeignPart, ItemKind, Opaque, Unit
+from ctxengine.engine.layout import ROWS
+from ctxengine.engine.manifest import Budget
 from ctxengine.engine.memo import BuildMemo, Region, Single, Tape
 from ctxengine.engine.rows import Behind
+from ctxengine.engine.stretch import Part, Stretch
 from ctxengine.engine.wire.base import (
     Fragment,
     Marker,
@@ -52,6 +56,52 @@ def check_pairs(units: Iterable[Unit]) -> None:
             )
         if len(results) != len(answered):
             raise OrphanPair(f"A call of the step at {unit.sequence} is answered twice.")
+
+
+def check_layout(stretches: Sequence[Stretch]) -> None:
+    """Everything behind the prefix belongs to region B and stands in the order of the rows.
+
+    Raises:
+        LayoutBreach: names the first row out of place.
+    """
+    before = (0, 0)
+    for stretch in stretches:
+        if ROWS[stretch.row - 1].region != "B":
+            raise LayoutBreach(
+                f"Row {stretch.row} belongs to region A and stands behind the prefix; it is pinned with the plan."
+            )
+        place = (stretch.row, _PLACE_IN_ROW[stretch.part])
+        if place < before:
+            raise LayoutBreach(
+                f"Row {stretch.row} ({stretch.part}) stands behind row {before[0]}; rows never stand out of their order."
+            )
+        before = place
+
+
+def check_budget(budget: Budget) -> None:
+    """The request as its manifest adds it up fits what is usable, so that the output reserve stays whole.
+
+    Raises:
+        BudgetExceeded: it does not, whatever was allocated.
+    """
+    if budget.request > budget.usable:
+        raise BudgetExceeded(
+            BudgetClass.HISTORY.value,
+            budget.request,
+            budget.usable,
+            "The rows add up to more than was allocated; compact the session or end the run.",
+        )
+
+
+_PLACE_IN_ROW: dict[Part, int] = {
+    "history": 0,
+    "block": 1,
+    "pinned": 1,
+    "active": 2,
+    "sent": 2,
+    "input": 3,
+}
+"""Order within row 10; what opens pinned units is a block, and sent blocks stand between the exchanges they were sent with."""
 
 
 def check_wire(api: WireApi, body: bytes) -> None:

@@ -88,6 +88,21 @@ def still_open(run: RunRow) -> None:
     _refuse_ended(run)
 
 
+def still_open_session(session: SessionRow) -> None:
+    """Read a session again, now that its log's head is known.
+
+    Whatever rotates, configures or ends a session appends an event, so what is read here holds for an append at that head.
+
+    Raises:
+        ServiceError: 409 `session_ended` when it is over.
+    """
+    session.refresh_from_db(
+        fields=["state", "epoch", "provider", "model", "settings", "runs", "act_sequence"]
+    )
+    if session.state != "open":
+        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
+
+
 def _refuse_ended(run: RunRow) -> None:
     if run.state == "ended":
         raise ServiceError(

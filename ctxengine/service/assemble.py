@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 
-from ctxengine.engine.build import build
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
-from ctxengine.engine.request import CheckpointInput, ModelRequest
+from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.standing import NOTHING_STANDING
 from ctxengine.engine.step import (
     Memory,
@@ -29,28 +29,39 @@ from ctxengine.engine.step import (
     floors_of,
     prepare,
 )
-from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.inserts import write_request
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.ledger.warm import WarmLog
 from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.bound_reasoning import (
+    build_bound,
+    counted,
+    drop_reasoning,
+    inputs_before,
+    reasoning_at_stake,
+)
+from ctxengine.service.boundary_pass import make_room
 from ctxengine.service.cache_use import public_cache
-from ctxengine.service.checkpoints import opaque_of
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.compactors import compactor_of, packets_of
 from ctxengine.service.delta import delta_of
+from ctxengine.service.fresh_blocks import sent_before, sent_draft
+from ctxengine.service.jobs.wait_for import wait_for
+from ctxengine.service.markers import reaching
 from ctxengine.service.memory_lines import memory_draft
 from ctxengine.service.memory_source import with_embedded
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
 from ctxengine.service.renderings import digests_of, rendering_rows
-from ctxengine.service.request_rows import request_row, step_drafts
+from ctxengine.service.request_rows import exceeded_drafts, request_row, step_drafts
 from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+from ctxengine.service.summaries.ask import AnswerLater, ask_under_pressure, wanted_by_pressure
 from ctxengine.service.warm import Warmth, warmth_of
+from ctxengine.service.weigh import prices_of, weighed, with_verdicts
 from ctxengine.service.wiring import (
     counter_of,
     new_id,
@@ -64,10 +75,20 @@ def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
 
     Raises:
         ServiceError: `run_ended`, `calls_pending`, `budget_exceeded`, `stale_head` (409), `not_found` (404).
+        AnswerLater: a model has to summarise first, and the caller does not wait, or not long enough.
     """
-    run = open_run_of(actor, run_id)
-    session = session_of(actor, run.session_id)
-    return redo_once(lambda: _assemble(actor, session, run, spec))
+    deadline = time.monotonic() + spec.wait_s
+    while True:
+        run = open_run_of(actor, run_id)
+        session = session_of(actor, run.session_id)
+        make_room(actor=actor, session=session, run=run)
+        try:
+            return redo_once(partial(_assemble, actor, session, run, spec))
+        except AnswerLater as later:
+            left = deadline - time.monotonic()
+            if spec.compaction != "wait" or left <= 0:
+                raise
+            wait_for(later.job, left)
 
 
 def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) -> Assembled:
@@ -105,16 +126,14 @@ def _assemble_warm(
         wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
         wanted = wanted.model_copy(update={"acts": head.act_sequence})
         counter = warmth.memo.counter(counter_of(plan.provider, plan.model))
-        prepared = _prepare(actor, log, facts, wanted, memory, counter, warmth)
-        opaque = opaque_of(run)
-        built = build(
-            prepared.run,
-            CheckpointInput(opaque),
-            plan,
-            renderer=renderer_of(session.provider),
-            memo=warmth.memo,
+        prepared, declined = _prepare(actor, log, facts, wanted, memory, counter, warmth, run)
+        prepared, built = build_bound(
+            run, plan, prepared, renderer=renderer_of(session.provider), memo=warmth.memo
         )
-        row = _record(actor, session, run, log, prepared, built, memory, wanted, now, began, warmth)
+        built = reaching(session, built, now)
+        row = _record(
+            actor, session, run, log, prepared, built, memory, wanted, now, began, warmth, declined
+        )
     return _answer(actor, session, row, built, spec)
 
 
@@ -161,6 +180,7 @@ def _wanted(
         scopes=tuple(settings.get("scopes", ())),
         surface=settings.get("surface", ""),
         opaque_tokens=settings.get("opaque_tokens", 0),
+        history_ttl=session.settings.get("history_ttl", "5m"),
     )
 
 
@@ -176,46 +196,69 @@ def _prepare(
     memory: Memory,
     counter: TokenCounter,
     warmth: Warmth,
-) -> Prepared:
+    run: RunRow,
+) -> tuple[Prepared, EventDraft | None]:
+    """The decision, and the event that says why no model writes the summary that it needs, where that was wanted.
+
+    Raises:
+        AnswerLater: a model writes it first.
+    """
     plan_total = fixed_frame(facts.plan, wanted.factor_millionths).total
     standing = warmth.standing(log, plan_total=plan_total) if wanted.acts else NOTHING_STANDING
-    try:
+    floors = floors_of(log.newest_yields(), plan_total, standing.undone)
+    skills = (
+        loaded_skills(log, until=wanted.head, counter=counter, nonce_key=facts.nonce_key)
+        if facts.plan.skills
+        else ()
+    )
+
+    sent = sent_before(log, facts.plan, inputs_before(run))
+
+    def attempt(*, defer: bool = False) -> Prepared:
+        below = wanted.content_head + 1
         return prepare(
             log,
             facts,
             wanted,
             memory=memory,
-            floors=floors_of(log.newest_yields(), plan_total, standing.undone),
+            floors=floors,
             counter=counter,
-            skills=loaded_skills(log, until=wanted.head, counter=counter, nonce_key=facts.nonce_key)
-            if facts.plan.skills
-            else (),
+            skills=skills,
             standing=standing,
-            compactor=compactor_of(log, facts.plan, standing, below=wanted.content_head + 1),
+            compactor=compactor_of(log, facts.plan, standing, below=below, defer=defer),
+            sent=sent,
         )
+
+    try:
+        prepared = attempt(defer=facts.plan.policy.compaction == "model")
+        asked = prepared.compaction.wanted if prepared.compaction else None
+        if asked is None:
+            return prepared, None
+        summary = wanted_by_pressure(prepared, asked, floors, run=str(run.id))
+        declined = ask_under_pressure(
+            actor, log, facts.plan, summary, content_head=wanted.content_head
+        )
+        return attempt(), declined
     except BudgetExceeded as error:
-        record_exceeded(actor, log, error, wanted)
+        record_exceeded(actor, log, error, wanted, facts.plan, run)
         raise refusal_of(error) from error
 
 
 def record_exceeded(
-    actor: Actor, log: PostgresLog, error: BudgetExceeded, wanted: StepInputs
+    actor: Actor,
+    log: PostgresLog,
+    error: BudgetExceeded,
+    wanted: StepInputs,
+    plan: Plan,
+    run: RunRow,
 ) -> None:
-    """Write `context.budget.exceeded` once per step; asking again gives the same error and no other event."""
+    """Write the pressure and `context.budget.exceeded` once per step; asking again gives the same error and no other event."""
     newest = log.newest(EventType.BUDGET_EXCEEDED)
     if newest is not None and newest.payload["content_sequence"] == wanted.content_head:
         return
-    draft = EventDraft(
-        type=EventType.BUDGET_EXCEEDED,
-        trust=Trust.PLATFORM,
-        payload={
-            "class": error.numbers["budget_class"],
-            "needed": error.numbers["needed"],
-            "available": error.numbers["available"],
-            "content_sequence": wanted.content_head,
-        },
-    )
-    log.append([draft], expected=None, at=utc_now(), key=actor.idempotency_key)
+    units = log.units(EventSeq(wanted.boundary), EventSeq(wanted.content_head + 1))
+    drafts = exceeded_drafts(error, units, plan.policy, run=str(run.id), step=wanted.content_head)
+    log.append(drafts, expected=None, at=utc_now(), key=actor.idempotency_key)
 
 
 def _record(
@@ -230,17 +273,26 @@ def _record(
     now: datetime,
     began: float,
     warmth: Warmth,
+    declined: EventDraft | None,
 ) -> RequestRow:
     request_id = new_id()
+    if prepared.allocation.raises:
+        prepared = weighed(prepared, built, prices_of(session))
     inputs = prepared.inputs
     drafts = []
     read = memory_draft(memory, wanted.content_head, owner=session.principal)
     if read is not None:
         inputs = inputs.model_copy(update={"memory_event": wanted.head + 1})
         drafts.append(read)
+    added = sent_draft(prepared, built, run=str(run.id), owner=session.principal)
+    if added is not None:
+        inputs = inputs.model_copy(update={"fresh_event": wanted.head + 1 + len(drafts)})
+        drafts.append(added)
     used = snapshot_draft(log, built.plan, str(run.id))
     if used is not None:
         drafts.append(used)
+    if declined is not None:
+        drafts.append(declined)
     step = run.steps + 1
     drafts += step_drafts(
         prepared,
@@ -252,10 +304,17 @@ def _record(
         first=wanted.head + 1 + len(drafts),
         owner=session.principal,
     )
+    if prepared.allocation.raises:
+        drafts = with_verdicts(drafts, prepared, built, prices_of(session))
+    lost = 0 if built.opaque_units else reasoning_at_stake(run, session.model)
+    drafts = counted(drafts, lost)
     inputs = inputs.model_copy(
         update={"packets": packets_of(prepared, drafts, first=wanted.head + 1)}
     )
     with transaction.atomic():
+        if lost:
+            log.lock()
+            drop_reasoning(run)
         batch = log.append(
             drafts, expected=EventSeq(wanted.head), at=now, key=actor.idempotency_key
         )

@@ -2,59 +2,106 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
-from ctxengine.engine.cache.predict import (
-    Entry,
-    Place,
-    Prediction,
-    marked_places,
-    predict,
-    trail_of,
-)
+from ctxengine.engine.cache.causes import Cause
+from ctxengine.engine.cache.predict import Entry, Prediction, marked_places, predict
 from ctxengine.engine.cache.rules import cache_rules
-from ctxengine.engine.cache.ttl import advise_ttl
+from ctxengine.engine.cache.trail import Place, Trail, trail_of
+from ctxengine.engine.cache.ttl import advise_ttl, asked_life
 from ctxengine.engine.cache.warnings import cache_warnings
+from ctxengine.engine.events import EventType
 from ctxengine.engine.request import ModelRequest
-from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.ledger.models import Event, RequestRow, SessionRow
 
 _GAPS = 20
 """Latest gaps between requests that the TTL advice looks at."""
 
-_ENTRIES = 12
-"""Newest cache entries carried from request to request; older ones are out of every marker's reach."""
+_KEPT_INSIDE = frozenset(
+    {"entries", "reach", "deepest", "at", "measured", "slack", "images", "step"}
+)
+"""What only the next request and the verdict need."""
+
+_PREDICTED_CAUSE = {
+    "first": Cause.FIRST,
+    "below_minimum": Cause.BELOW_MINIMUM,
+    "expired": Cause.EXPIRED,
+    "lookback": Cause.LOOKBACK,
+}
+_CAUSE_OF_EVENT = {
+    EventType.COMPACTED.value: Cause.COMPACTED,
+    EventType.COMPACTION_UNDONE.value: Cause.COMPACTED,
+    EventType.PRESENTATION_SET.value: Cause.PRESENTATION,
+    EventType.PERSON_ERASED.value: Cause.ERASED,
+    EventType.YIELD_APPLIED.value: Cause.YIELDED,
+}
+"""Events that take earlier bytes away, the most telling first."""
 
 
-def cache_of(session: SessionRow, built: ModelRequest, at: datetime) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The session's newest answered request."""
+
+    id: UUID
+    run_id: UUID
+    epoch: int
+    model: str
+    head: int
+    """The log's head when it was built."""
+    entries: tuple[Entry, ...]
+    reach: str
+    images: bool
+
+
+def cache_of(
+    session: SessionRow, built: ModelRequest, at: datetime, run_id: UUID
+) -> dict[str, Any]:
     """Markers, prediction and warnings of a request about to be recorded."""
     rules = cache_rules(built.renderer.api, built.plan.provider, built.plan.model)
-    times, entries = _before(session)
+    times, before = _before(session)
     now = at.timestamp()
     trail = trail_of(built)
-    marks = marked_places(built, trail)
-    expected = predict(trail, marks, entries, rules=rules, now=now)
+    marks = marked_places(built, trail, rules)
+    expected = predict(
+        trail,
+        marks,
+        before.entries if before else (),
+        rules=rules,
+        now=now,
+        factor=built.budget.factor,
+        reach=before.reach if before else "",
+    )
     gaps = [later - earlier for later, earlier in pairwise(times)]
     gap = now - times[0] if times else None
     warnings = cache_warnings(
-        expected, rules=rules, advice=advise_ttl([*([gap] if gap else []), *gaps], rules), gap=gap
+        expected,
+        rules=rules,
+        advice=advise_ttl([*([gap] if gap else []), *gaps], rules),
+        gap=gap,
+        life=asked_life(built.markers),
     )
-    return cache_json(built, trail, expected, warnings)
+    data = cache_json(built, trail, expected, warnings)
+    if data["predicted"] is not None:
+        data["predicted"]["cause"] = _cause(session, built, before, expected, trail, run_id).value
+        data["step"] = rules.step
+        if marks:
+            place, life = marks[-1]
+            data["deepest"] = asdict(Entry(place.digest, place.tokens, life, now, bare=place.bare))
+    return data
 
 
 def cache_json(
     built: ModelRequest,
-    trail: tuple[Place, ...] = (),
+    trail: Trail | None = None,
     expected: Prediction | None = None,
     warnings: list[str] | None = None,
 ) -> dict[str, Any]:
-    """The cache part of a request, for its row and for REST; `entries` are kept for the next request alone."""
-    tokens = {
-        segment.end - 1: place.tokens
-        for segment, place in zip(built.segments, trail[1:], strict=False)
-    }
+    """The cache part of a request, for its row and for REST; what only the next request needs is kept inside."""
+    places = trail.places if trail is not None else ()
     data: dict[str, Any] = {
         "session_key": built.params.session_key,
         "markers": [
@@ -62,38 +109,113 @@ def cache_json(
                 "name": marker.name,
                 "ttl": marker.ttl,
                 "after_fragment": marker.after_fragment,
-                "tokens": trail[0].tokens
-                if trail and marker.after_fragment is None
-                else tokens.get(marker.after_fragment or 0),
+                "tokens": _tokens_at(places, marker.after_fragment),
             }
             for marker in built.markers
         ],
         "predicted": None,
         "warnings": warnings or [],
     }
-    if expected is not None:
+    if expected is not None and trail is not None:
         data["predicted"] = {
             "read": expected.read,
             "write": expected.write,
             "fresh": expected.fresh,
             "why": expected.why,
+            "lost": expected.lost,
         }
-        newest = sorted(expected.entries, key=lambda entry: (entry.used_at, entry.tokens))
-        data["entries"] = [asdict(entry) for entry in newest[-_ENTRIES:]]
+        data |= {
+            "entries": [asdict(entry) for entry in expected.entries],
+            "reach": trail.places[trail.stable].digest,
+            "images": trail.images,
+            "at": expected.at,
+            "measured": expected.measured,
+            "slack": expected.slack,
+        }
     return data
 
 
-def _before(session: SessionRow) -> tuple[list[float], list[Entry]]:
-    """Times of the session's latest requests, newest first, and the cache entries they left."""
-    rows = list(
-        RequestRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-        .order_by("-number")
-        .values_list("created_at", "cache__entries")[:_GAPS]
+def _tokens_at(places: tuple[Place, ...], after_fragment: int | None) -> int | None:
+    """Raw count up to a marker; None where nothing was predicted."""
+    wanted = 0 if after_fragment is None else after_fragment + 1
+    known = [place.tokens for place in places if place.fragments <= wanted]
+    return known[-1] if known else None
+
+
+def _before(session: SessionRow) -> tuple[list[float], _Before | None]:
+    """Times of the session's latest requests, newest first, and its newest answered one.
+
+    A request nobody answered has left nothing that may be counted on: it was refused, or was never sent.
+    """
+    rows = RequestRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
+    latest = list(rows.order_by("-number").values_list("created_at", "number", "status")[:_GAPS])
+    times = [created.timestamp() for created, _, _ in latest]
+    answered = next((number for _, number, status in latest if status == "answered"), None)
+    if answered is None:
+        return times, None
+    request_id, run_id, epoch, model, head, cache = (
+        rows.filter(number=answered)
+        .values_list("id", "run_id", "epoch", "model", "inputs__head", "cache")
+        .get()
     )
-    entries = [Entry(**entry) for entry in (rows[0][1] or ())] if rows else []
-    return [row[0].timestamp() for row in rows], entries
+    entries = tuple(Entry(**entry) for entry in cache.get("entries") or ())
+    return times, _Before(
+        request_id,
+        run_id,
+        epoch,
+        model,
+        head,
+        entries,
+        cache.get("reach", ""),
+        bool(cache.get("images")),
+    )
+
+
+def _cause(
+    session: SessionRow,
+    built: ModelRequest,
+    before: _Before | None,
+    expected: Prediction,
+    trail: Trail,
+    run_id: UUID,
+) -> Cause:
+    """Why less is read than the request before left."""
+    known = _PREDICTED_CAUSE.get(expected.why) or _PREDICTED_CAUSE.get(expected.lost_to)
+    if known is not None:
+        return known
+    if before is None or (not expected.lost and expected.why != "changed"):
+        return Cause.NONE
+    if before.model != built.plan.model:
+        return Cause.MODEL
+    if before.epoch != built.plan.epoch:
+        return Cause.EPOCH
+    if before.images != trail.images:
+        return Cause.IMAGES
+    types = _types_since(session, before)
+    for kind, cause in _CAUSE_OF_EVENT.items():
+        if kind in types:
+            return cause
+    return Cause.RUN_BOUNDARY if before.run_id != run_id else Cause.REWRITTEN
+
+
+def _types_since(session: SessionRow, before: _Before) -> set[str]:
+    """Types of what rewrote history after the events that came with the request before."""
+    started = EventType.REQUEST_STARTED.value
+    events = Event.objects.filter(
+        tenant_id=session.tenant_id,
+        session_id=session.id,
+        sequence__gt=before.head,
+        type__in=[started, *_CAUSE_OF_EVENT],
+    ).order_by("sequence")
+    types: set[str] = set()
+    for kind, payload in events.values_list("type", "payload"):
+        if kind != started:
+            types.add(kind)
+        elif payload.get("request") == str(before.id):
+            types.clear()
+    return types
 
 
 def public_cache(stored: dict[str, Any]) -> dict[str, Any]:
-    """The cache part of a row without what only the next request needs."""
-    return {name: value for name, value in stored.items() if name != "entries"}
+    """The cache part of a row without what only the next request and the verdict need."""
+    return {name: value for name, value in stored.items() if name not in _KEPT_INSIDE}

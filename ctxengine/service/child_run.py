@@ -32,14 +32,14 @@ class ChildAnswer(NamedTuple):
 
 
 def check_parent(actor: Actor, *, occasion: str, parent_run: UUID | None) -> None:
-    """A child names the open run it works for.
+    """A child names the open run it works for; whatever else names a parent is held to the same.
 
     Raises:
         ServiceError: 422 `invalid_parent` when none is named or there is no such run; 409 `run_ended`.
     """
-    if occasion != "child":
-        return
     if parent_run is None:
+        if occasion != "child":
+            return
         raise ServiceError(
             "invalid_parent", 422, "A session with the occasion `child` names its `parent_run`."
         )

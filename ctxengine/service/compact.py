@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,9 @@ from uuid import UUID
 from django.db import transaction
 
 from ctxengine.engine.budget.classes import BudgetClass
-from ctxengine.engine.budget.yields import Floors
+from ctxengine.engine.budget.yields import Floors, Raise
+from ctxengine.engine.cache.bound_reasoning import binds_reasoning
+from ctxengine.engine.cache.cost import CostModel
 from ctxengine.engine.compaction.compactor import Compactor, Outcome
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
 from ctxengine.engine.compaction.packet import CompactionResult, packet_of
@@ -27,58 +28,31 @@ from ctxengine.engine.standing import Standing, standing_of
 from ctxengine.engine.step import fixed_frame, floors_of
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.ledger.models import SessionRow
+from ctxengine.service.access import plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
+from ctxengine.service.bound_reasoning import (
+    counted,
+    drop_reasoning,
+    open_run,
+    reasoning_at_stake,
+)
 from ctxengine.service.clock import utc_now
-from ctxengine.service.compactors import MadeFor, compactor_of, outcome_drafts, refusal_draft
+from ctxengine.service.compacted import Compacted
+from ctxengine.service.compactors import (
+    WORDS,
+    MadeFor,
+    compactor_of,
+    outcome_drafts,
+    refusal_draft,
+)
+from ctxengine.service.cost_model import cost_model_of
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, Compact, ServiceError
+from ctxengine.service.summaries.ask import ask_by_hand
+from ctxengine.service.summaries.wanted import WantedSummary, wanted_raises
 from ctxengine.service.wiring import log_of, plan_from
-
-_WORDS = {
-    Refusal.NOTHING_TO_COMPACT: "Nothing is left to compact in that range.",
-    Refusal.DEPTH_EXCEEDED: (
-        "The summaries there are were merged already, and a summary is never compressed a third time. "
-        "Hand the work to a child run with a budget of its own."
-    ),
-    Refusal.NO_PROGRESS: (
-        "A summary would not be clearly smaller than what it replaces, so nothing was changed. "
-        "Hand the work to a child run, or route the session to a larger window."
-    ),
-    Refusal.ABNORMAL_STOP: "The summary was not finished; nothing was changed.",
-    Refusal.EMPTY: "The summary was empty; nothing was changed.",
-    Refusal.HOLDS_TOOL_CALL: "The summariser called a tool instead of answering; nothing was changed.",
-    Refusal.SOURCE_CHANGED: "What was summarised has changed meanwhile; nothing was changed.",
-    Refusal.DOES_NOT_PAY: "What the summary saves is less than what it re-caches; nothing was changed.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """Answer of compact: `compacted`, `merged`, `unchanged`, `skipped` or `previewed`."""
-
-    outcome: str
-    event: int | None = None
-    """The event that installed the summary; for `unchanged`, the one that stands."""
-    tokens_before: int = 0
-    tokens_after: int = 0
-    replaced_through: int = 0
-    depth: int = 0
-    verdict: NetCost | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "outcome": self.outcome,
-            "event": self.event,
-            "tokens_before": self.tokens_before,
-            "tokens_after": self.tokens_after,
-            "replaced_through": self.replaced_through,
-            "depth": self.depth,
-            "verdict": self.verdict.model_dump() if self.verdict else None,
-        }
 
 
 def compact(*, actor: Actor, session_id: UUID, spec: Compact) -> Compacted:
@@ -86,11 +60,10 @@ def compact(*, actor: Actor, session_id: UUID, spec: Compact) -> Compacted:
 
     Raises:
         ServiceError: 409 `depth_exceeded`, `no_progress` and the other reasons of `Refusal`, each with its remedy; 409
-            `compaction_off` where the policy wants none; 409 `session_ended`; 404.
+            `compaction_off` where the policy wants none; 409 `no_summariser` where no model can be called; 409
+            `session_ended`; 404.
     """
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended.")
     return redo_once(lambda: _Pass(actor, session, spec).run())
 
 
@@ -104,28 +77,32 @@ class _Pass:
         self._log: PostgresLog = log_of(session)
         self._now: datetime = utc_now()
         self._head: Head = self._log.head()
-        self._plan: Plan = plan_from(self._log, plan_row_of(session))
-        run = (
-            RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-            .exclude(state="ended")
-            .first()
-        )
+        still_open_session(session)
+        row = plan_row_of(session)
+        self._plan: Plan = plan_from(self._log, row)
+        self._prices: CostModel | None = cost_model_of(row)
+        run = self._open = open_run(session)
         self._run = str(run.id) if run else None
         self._boundary = EventSeq(
             run.seed_event_sequence if run and run.seed_event_sequence else self._head.sequence + 1
         )
-        factor = (run.settings if run else {}).get("factor_millionths", 1_000_000)
-        self._frame = fixed_frame(self._plan, factor)
+        self._factor = (run.settings if run else {}).get("factor_millionths", 1_000_000)
+        self._frame = fixed_frame(self._plan, self._factor)
         self._standing: Standing = standing_of(self._log, plan_total=self._frame.total)
         self._floors: Floors = floors_of(
             self._log.newest_yields(), self._frame.total, self._standing.undone
         )
         self._first = EventSeq(max(1, self._floors.cut))
+        self._dropped = 0
         self._compactor: Compactor = self._make()
 
     def _make(self) -> Compactor:
         compactor = compactor_of(
-            self._log, self._plan, self._standing, below=self._head.content_sequence + 1
+            self._log,
+            self._plan,
+            self._standing,
+            below=self._head.content_sequence + 1,
+            defer=self._by_model,
         )
         if compactor is None:
             raise ServiceError(
@@ -151,13 +128,15 @@ class _Pass:
         )
         if outcome.refused is not None:
             return self._refuse(outcome.refused, self._first, below - 1, tokens)
+        if outcome.wanted is not None:
+            return self._asked(wanted, self._raised(below))
         result = outcome.made[-1]
         verdict = self._verdict(result, below)
         if not verdict.pays and not self._spec.force:
-            return Compacted("skipped", None, tokens, result.tokens_after, verdict=verdict)
-        outcome = outcome._replace(
-            made=(*outcome.made[:-1], result.model_copy(update={"verdict": verdict}))
-        )
+            return self._skip(tokens, result, verdict)
+        # A merge that the new summary made necessary is weighed for itself.
+        merges = tuple(self._weighed(made) for made in outcome.made[:-1])
+        outcome = outcome._replace(made=(*merges, result.model_copy(update={"verdict": verdict})))
         if self._spec.preview:
             return self._answer("previewed", None, outcome.made[-1])
         return self._install(outcome, wanted)
@@ -199,23 +178,26 @@ class _Pass:
             recached_tokens=result.tokens_after + max(0, behind),
             expected_steps=self._plan.policy.expected_steps,
             forced_by="operator" if self._spec.force else "",
+            prices=self._prices,
+            prompt_tokens=self._plan.prefix_tokens + result.tokens_after + max(0, behind),
         )
 
     def _install(self, outcome: Outcome, wanted: Range) -> Compacted:
-        made_for, below, result = self._made_for(), wanted.below, outcome.made[-1]
+        made_for, result = self._made_for(), outcome.made[-1]
+        raised = self._raised(wanted.below)
         floor = EventDraft(
             type=EventType.YIELD_APPLIED,
             trust=Trust.PLATFORM,
             run=self._run,
             payload={
-                "class": BudgetClass.HISTORY.value,
-                "floor_sequence": below,
+                "class": raised.budget_class.value,
+                "floor_sequence": raised.floor,
                 "model": made_for.model,
                 "plan_total": made_for.plan_total,
                 "policy": made_for.policy,
-                "before": self._tokens(self._first, self._boundary),
-                "after": self._tokens(below, self._boundary),
-                "items": self._log.at(below).index - self._log.at(self._first).index,
+                "before": raised.before,
+                "after": raised.after,
+                "items": raised.items,
                 "forced_by": self._actor.label,
             },
         )
@@ -223,6 +205,43 @@ class _Pass:
             lambda first: [floor, *self._drafts(outcome, first + 1, [first])], result, wanted
         )
         return self._answer("compacted", last, result)
+
+    def _raised(self, below: EventSeq) -> Raise:
+        return Raise(
+            BudgetClass.HISTORY,
+            below,
+            self._tokens(self._first, self._boundary),
+            self._tokens(below, self._boundary),
+            self._log.at(below).index - self._log.at(self._first).index,
+            self._floors.cut,
+        )
+
+    # --- by a model ---
+
+    @property
+    def _by_model(self) -> bool:
+        return self._spec.summariser == "model" and not self._spec.preview
+
+    def _asked(self, wanted: Range, raised: Raise | None) -> Compacted:
+        """The job that makes it, without a wait."""
+        summary = WantedSummary(
+            cause="hand",
+            first=wanted.first,
+            below=wanted.below,
+            tokens=wanted.tokens,
+            body_tokens=self._body_tokens(),
+            cut=self._floors.cut,
+            pointer=self._floors.pointer,
+            epoch=self._session.epoch,
+            factor_millionths=self._factor,
+            raises=wanted_raises([raised] if raised else []),
+            run=self._run,
+            reason=self._spec.note or "by hand",
+            forced=self._spec.force,
+            merge=raised is None,
+        )
+        job = ask_by_hand(self._actor, self._session.id, self._plan, summary)
+        return Compacted("queued", tokens_before=wanted.tokens, job=job)
 
     # --- merging ---
 
@@ -238,15 +257,16 @@ class _Pass:
                 packets[-1].through if packets else 0,
                 sum(packet.tokens for packet in packets),
             )
+        if self._by_model:
+            first, below = fresh[0].first, EventSeq(fresh[-1].through + 1)
+            return self._asked(Range(first, below, sum(p.tokens for p in fresh)), None)
         result = self._compactor.merge(fresh, self._standing.results, self._body_tokens())
         if isinstance(result, Refusal):
             tokens = sum(packet.tokens for packet in fresh)
             return self._refuse(result, fresh[0].first, fresh[-1].through, tokens)
         verdict = self._verdict(result, EventSeq(result.replaced_through_sequence + 1))
         if not verdict.pays and not self._spec.force:
-            return Compacted(
-                "skipped", None, result.tokens_before, result.tokens_after, verdict=verdict
-            )
+            return self._skip(result.tokens_before, result, verdict)
         result = result.model_copy(update={"verdict": verdict})
         if self._spec.preview:
             return self._answer("previewed", None, result)
@@ -255,6 +275,17 @@ class _Pass:
         return self._answer("merged", last, result)
 
     # --- both ---
+
+    def _weighed(self, result: CompactionResult) -> CompactionResult:
+        below = EventSeq(result.replaced_through_sequence + 1)
+        return result.model_copy(update={"verdict": self._verdict(result, below)})
+
+    def _skip(self, tokens: int, result: CompactionResult, verdict: NetCost) -> Compacted:
+        """Nothing is changed, since nothing forces what does not pay."""
+        reason = Refusal.DOES_NOT_PAY.value
+        return Compacted(
+            "skipped", None, tokens, result.tokens_after, verdict=verdict, reason=reason
+        )
 
     def _made_for(self) -> MadeFor:
         return MadeFor(
@@ -282,8 +313,12 @@ class _Pass:
         with transaction.atomic():
             head = self._log.lock()
             if head.sequence != self._head.sequence:
+                still_open_session(self._session)
                 self._check_source(head, wanted, result)
-            drafts = drafts_at(head.sequence + 1)
+            # Summaries stand before the open run, and so before its reasoning.
+            if binds_reasoning(self._plan.model):
+                self._dropped = drop_reasoning(self._open)
+            drafts = counted(drafts_at(head.sequence + 1), self._dropped)
             self._log.append(
                 drafts, expected=head.sequence, at=self._now, key=self._actor.idempotency_key
             )
@@ -313,7 +348,7 @@ class _Pass:
             )
             same = again.digest == result.source_sha256
         if not same:
-            raise ServiceError("stale_head", 409, _WORDS[Refusal.SOURCE_CHANGED])
+            raise ServiceError("stale_head", 409, WORDS[Refusal.SOURCE_CHANGED])
 
     def _answer(self, outcome: str, event: int | None, result: CompactionResult) -> Compacted:
         return Compacted(
@@ -324,6 +359,7 @@ class _Pass:
             result.replaced_through_sequence,
             result.depth,
             result.verdict,
+            reasoning_dropped=self._dropped or reasoning_at_stake(self._open, self._plan.model),
         )
 
     def _unchanged(self) -> Compacted:
@@ -354,5 +390,5 @@ class _Pass:
         if draft is not None and not self._spec.preview:
             self._log.append([draft], expected=None, at=self._now, key=self._actor.idempotency_key)
         raise ServiceError(
-            refusal.value, 409, _WORDS[refusal], remedy=REMEDY[refusal], through=through
+            refusal.value, 409, WORDS[refusal], remedy=REMEDY[refusal], through=through
         )

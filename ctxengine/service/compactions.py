@@ -55,6 +55,7 @@ class CompactionLine:
             "first": payload["first_sequence"],
             "through": payload["replaced_through_sequence"],
             **{name: payload[name] for name in _SHOWN},
+            "writer": payload.get("writer"),
             "summary": result.summary if result else None,
             "constraints": list(result.constraints) if result else [],
             "source_event_ids": list(result.source_event_ids) if result else [],

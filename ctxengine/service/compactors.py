@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxengine.engine.compaction.compactor import Compactor, Outcome
 from ctxengine.engine.compaction.packet import CompactionResult
@@ -13,11 +13,32 @@ from ctxengine.engine.compaction.summarise import LedgerSummariser, Surroundings
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.ports import SessionLog
+from ctxengine.engine.ports import SessionLog, Summariser
 from ctxengine.engine.standing import Standing
 from ctxengine.engine.step import Prepared
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.service.wiring import counter_of
+
+WORDS = {
+    Refusal.NOTHING_TO_COMPACT: "Nothing is left to compact in that range.",
+    Refusal.DEPTH_EXCEEDED: (
+        "The summaries there are were merged already, and a summary is never compressed a third time. "
+        "Hand the work to a child run with a budget of its own."
+    ),
+    Refusal.NO_PROGRESS: (
+        "A summary would not be clearly smaller than what it replaces, so nothing was changed. "
+        "Hand the work to a child run, or route the session to a larger window."
+    ),
+    Refusal.ABNORMAL_STOP: "The summary was not finished; nothing was changed.",
+    Refusal.EMPTY: "The summary was empty; nothing was changed.",
+    Refusal.HOLDS_TOOL_CALL: "The summariser called a tool instead of answering; nothing was changed.",
+    Refusal.SOURCE_CHANGED: "What was summarised has changed meanwhile; nothing was changed.",
+    Refusal.DOES_NOT_PAY: "What the summary saves is less than what it re-caches; nothing was changed.",
+    Refusal.OVER_BUDGET: "The summary stayed longer than it may be; nothing was changed.",
+    Refusal.NO_SUMMARISER: "No model can be called to write the summary; nothing was changed.",
+    Refusal.SUMMARISER_FAILED: "The model that writes summaries could not be reached; nothing was changed.",
+}
+"""What each refusal says."""
 
 
 class MadeFor(NamedTuple):
@@ -31,12 +52,20 @@ class MadeFor(NamedTuple):
 
 
 def compactor_of(
-    log: SessionLog, plan: Plan, standing: Standing, *, below: int
+    log: SessionLog,
+    plan: Plan,
+    standing: Standing,
+    *,
+    below: int,
+    defer: bool = False,
+    summariser: Summariser | None = None,
 ) -> Compactor | None:
     """The compactor of a live session; None where the policy wants none.
 
     Args:
         below: one past the newest content event.
+        defer: make nothing, only say which summary is wanted.
+        summariser: writes the summaries, merged ones included; None takes them from the ledger.
     """
     if plan.policy.compaction == "none":
         return None
@@ -44,7 +73,7 @@ def compactor_of(
     texts = SessionTexts(log, EventSeq(below))
     return Compactor(
         units=log,
-        summariser=LedgerSummariser(counter),
+        summariser=summariser or LedgerSummariser(counter),
         counter=counter,
         policy=plan.policy,
         surroundings=Surroundings(
@@ -54,6 +83,8 @@ def compactor_of(
             open_tasks=tuple(task.title for task in standing.state.open_tasks),
         ),
         excluded=frozenset(standing.marks.excluded),
+        defer=defer,
+        retell=summariser is not None,
     )
 
 
@@ -65,10 +96,12 @@ def compaction_draft(
     run: str | None,
     owner: str,
     reason: str = "",
+    writer: dict[str, Any] | None = None,
 ) -> EventDraft:
     """The event that installs a summary.
 
     Args:
+        writer: who wrote it and what that cost, where a model did.
         came_with: events of the same pass that an undoing takes back as well: the floor that rose, a merge before it.
     """
     return EventDraft(
@@ -99,6 +132,7 @@ def compaction_draft(
             "forced_by": made_for.forced_by,
             "reason": reason,
             "verdict": result.verdict.model_dump() if result.verdict else None,
+            **({"writer": writer} if writer else {}),
         },
         body=result.model_dump_json(),
         owner=owner,
@@ -125,6 +159,33 @@ def refusal_draft(
             and newest.payload["content_sequence"] == content_head
         ):
             return None
+    return refusal_event(
+        refusal,
+        first=first,
+        through=through,
+        tokens=tokens,
+        content_head=content_head,
+        forced_by=forced_by,
+        run=run,
+    )
+
+
+def refusal_event(
+    refusal: Refusal,
+    *,
+    first: int,
+    through: int,
+    tokens: int,
+    content_head: int,
+    forced_by: str,
+    run: str | None,
+    asked: dict[str, Any] | None = None,
+) -> EventDraft:
+    """The event that says why no summary was installed.
+
+    Args:
+        asked: the model that was to write it, the job and the provider's code, where a model was.
+    """
     return EventDraft(
         type=EventType.COMPACTION_REFUSED,
         trust=Trust.PLATFORM,
@@ -137,6 +198,7 @@ def refusal_draft(
             "tokens_before": tokens,
             "content_sequence": content_head,
             "forced_by": forced_by,
+            **({"asked": asked} if asked else {}),
         },
     )
 
@@ -150,8 +212,9 @@ def outcome_drafts(
     run: str | None,
     owner: str,
     reason: str = "",
+    writer: dict[str, Any] | None = None,
 ) -> list[EventDraft]:
-    """The events of one pass, the first of them at sequence `first`."""
+    """The events of one pass, the first of them at sequence `first`; `writer` goes with the last."""
     drafts: list[EventDraft] = []
     merges: list[int] = []
     for result in outcome.made:
@@ -164,6 +227,7 @@ def outcome_drafts(
                 run=run,
                 owner=owner,
                 reason=reason,
+                writer=writer if result is outcome.made[-1] else None,
             )
         )
         if merging:

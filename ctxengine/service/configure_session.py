@@ -17,16 +17,18 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import SessionRow
-from ctxengine.service.access import session_of
+from ctxengine.service.access import session_of, still_open_session
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
+from ctxengine.service.learnt_window import known_facts
 from ctxengine.service.open_session import pin_agent, snapshot_fields
 from ctxengine.service.plan_specs import Configure, Configured
 from ctxengine.service.plans import candidates, policy_of
+from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import same_request
 from ctxengine.service.specs import Actor, ServiceError
-from ctxengine.service.wiring import facts_about, log_of, renderer_of
+from ctxengine.service.wiring import log_of, renderer_of
 
 
 def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Configured:
@@ -37,16 +39,18 @@ def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Con
             `unknown_class` (422); `invalid_content` (422) when no field was given.
     """
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
     fields = sorted(spec.model_dump(exclude_none=True))
     if not fields:
         raise ServiceError("invalid_content", 422, "Name at least one field to change.")
-    now = utc_now()
-    with refusing(), transaction.atomic():
+    return redo_once(lambda: _configure(actor, session, spec, fields))
+
+
+def _configure(actor: Actor, session: SessionRow, spec: Configure, fields: list[str]) -> Configured:
+    log, now = log_of(session), utc_now()
+    with refusing():
+        head = log.head()
+        still_open_session(session)
         _check(spec)
-        if spec.agent is not None:
-            pin_agent(actor, spec.agent, now)
         draft = EventDraft(
             type=EventType.SESSION_CONFIGURED,
             trust=Trust.PLATFORM,
@@ -54,14 +58,26 @@ def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Con
             body=json.dumps(spec.model_dump(mode="json", exclude_none=True)),
             owner=session.principal,
         )
-        batch = log_of(session).append([draft], expected=None, at=now, key=actor.idempotency_key)
-        record_audit(
-            actor=actor,
-            action="session.configured",
-            target=str(session.id),
-            after={"fields": fields},
-        )
+        with transaction.atomic():
+            if spec.agent is not None:
+                pin_agent(actor, spec.agent, now)
+            batch = log.append([draft], expected=head.sequence, at=now, key=actor.idempotency_key)
+            if spec.policy is not None and spec.policy.history_ttl is not None:
+                _keep_life(session, spec.policy.history_ttl)
+            record_audit(
+                actor=actor,
+                action="session.configured",
+                target=str(session.id),
+                after={"fields": fields},
+            )
     return Configured(fields, batch.head.sequence)
+
+
+def _keep_life(session: SessionRow, ttl: str) -> None:
+    """Ask for another life of the history's cache entries from the next step on; call it under the session's lock."""
+    session.refresh_from_db(fields=["settings"])
+    session.settings["history_ttl"] = ttl
+    session.save(update_fields=["settings"])
 
 
 def _check(spec: Configure) -> None:
@@ -93,7 +109,7 @@ def _changed(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Pla
 def _model(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
     if spec.model is None:
         return wanted
-    known = facts_about(spec.model.provider, spec.model.name)
+    known = known_facts(session.tenant_id, spec.model.provider, spec.model.name)
     return replace(
         wanted,
         provider=spec.model.provider,
@@ -128,7 +144,7 @@ def _texts(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan)
 
 
 def _figures(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
-    if spec.policy is not None:
+    if spec.policy is not None and spec.policy.states_budget:
         wanted = replace(wanted, policy=policy_of(spec.policy))
     if spec.environment is not None:
         bound = {model_view(name): model_view(value) for name, value in spec.environment.items()}

@@ -8,17 +8,21 @@ import json
 from ctxengine.engine.lexeme import Node, parse
 from ctxengine.engine.request import ModelRequest
 
+_LISTS = ("messages", "input", "contents")
+"""Where the APIs keep what a longer conversation appends to."""
+
 
 def delta_of(base: ModelRequest, new: ModelRequest) -> bytes | None:
     """Ready JSON of the difference between two bodies of one API; None when the base cannot be rebuilt whole.
 
-    `keep` counts messages (input items for the Responses API) of the base that stand unchanged at the head of the new request,
-    cache markers included. Fields beside the messages are given only where they differ; `removed` names those that went.
+    `keep` counts messages (input items for the Responses API, contents for Gemini) of the base that stand unchanged at the
+    head of the new request, cache markers included. Fields beside the messages are given only where they differ; `removed`
+    names those that went.
     """
     if not base.body or not new.body or base.renderer.api is not new.renderer.api:
         return None
     before, after = _members(base.body), _members(new.body)
-    key = "input" if "input" in after else "messages"
+    key = next(name for name in _LISTS if name in after)
     old = [node.raw for node in before[key]]
     fresh = [node.raw for node in after[key]]
     keep = 0

@@ -18,10 +18,7 @@ from ctxengine.service.clock import utc_now
 from ctxengine.service.plan_specs import EditPersona, PersonaView
 from ctxengine.service.refusals import refusal_of
 from ctxengine.service.specs import Actor, ServiceError
-from ctxengine.service.wiring import counter_of
-
-_UNKNOWN_MODEL = ("compatible", "")
-"""A document serves sessions of any model, so it is measured by the counter that is careful with all of them."""
+from ctxengine.service.wiring import careful_counter
 
 
 def newest_persona(tenant_id: UUID, principal: str) -> PersonaView:
@@ -104,7 +101,7 @@ def measured(entries: tuple[str, ...]) -> int:
     """
     rule = RULE_OF[BudgetClass.PERSONA]
     text = persona_text(entries)
-    tokens = counter_of(*_UNKNOWN_MODEL).text(text) if text else 0
+    tokens = careful_counter().text(text) if text else 0
     over_items = len(entries) > (rule.cap_items or 0)
     if over_items or tokens > (rule.cap_tokens or 0):
         found = len(entries) if over_items else tokens

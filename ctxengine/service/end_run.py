@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -15,9 +16,11 @@ from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import run_of, session_of
 from ctxengine.service.checkpoints import drop_checkpoint
+from ctxengine.service.child_seed import works_for_a_run
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import INTERRUPTED, platform_result
 from ctxengine.service.memory_source import remember_turn
+from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, EndRun
 from ctxengine.service.wiring import counter_of, log_of
@@ -27,52 +30,75 @@ def end_run(*, actor: Actor, run_id: UUID, spec: EndRun) -> None:
     """End a run. Ending one that is over already changes nothing.
 
     Raises:
-        ServiceError: 404.
+        ServiceError: 404; `stale_head` (409).
     """
     run = run_of(actor, run_id)
-    if run.state == "ended":
-        return
     session = session_of(actor, run.session_id)
-    log = log_of(session)
-    with refusing(), transaction.atomic():
-        log.lock()
+    redo_once(lambda: _end(session, run, spec.outcome))
+
+
+def _end(session: SessionRow, run: RunRow, outcome: str) -> None:
+    log, now = log_of(session), utc_now()
+    with refusing():
+        head = log.head()
         run.refresh_from_db(fields=["state"])
         if run.state == "ended":
             return
-        finish_run(session=session, run=run, log=log, outcome=spec.outcome, at=utc_now())
+        closing = interruptions(session, run, log, first=EventSeq(head.sequence + 1))
+        with transaction.atomic():
+            finish_run(
+                run=run, log=log, outcome=outcome, at=now, closing=closing, expected=head.sequence
+            )
+        close_turn(session, run, log, at=now)
+
+
+def interruptions(
+    session: SessionRow, run: RunRow, log: PostgresLog, *, first: EventSeq
+) -> list[EventDraft]:
+    """Results for the run's open calls, the first of them at sequence `first`. They are counted here, so hold no lock."""
+    derivation = Derivation(counter_of(session.provider, session.model))
+    mine = [call for call in log.open_calls() if call.run == str(run.id)]
+    return [
+        platform_result(
+            log,
+            call=call,
+            text=INTERRUPTED,
+            sequence=EventSeq(first + place),
+            derivation=derivation,
+            run=str(run.id),
+        )
+        for place, call in enumerate(mine)
+    ]
 
 
 def finish_run(
-    *, session: SessionRow, run: RunRow, log: PostgresLog, outcome: str, at: datetime
+    *,
+    run: RunRow,
+    log: PostgresLog,
+    outcome: str,
+    at: datetime,
+    closing: Sequence[EventDraft] = (),
+    expected: EventSeq | None = None,
 ) -> None:
-    """Close what is open and mark the run ended; call it inside the transaction of the act that ends the run."""
-    derivation = Derivation(counter_of(session.provider, session.model))
-    head = log.head()
-    drafts: list[EventDraft] = []
-    for call in log.open_calls():
-        if call.run != str(run.id):
-            continue
-        drafts.append(
-            platform_result(
-                log,
-                call=call,
-                text=INTERRUPTED,
-                sequence=EventSeq(head.sequence + 1 + len(drafts)),
-                derivation=derivation,
-                run=str(run.id),
-            )
-        )
-    dropped = drop_checkpoint(run)
-    drafts.append(
-        EventDraft(
-            type=EventType.RUN_ENDED,
-            trust=Trust.PLATFORM,
-            run=str(run.id),
-            payload={"outcome": outcome, "opaque_dropped": dropped},
-        )
+    """Mark the run ended; call it in the transaction of the act that ends the run, and `close_turn` behind it.
+
+    Args:
+        closing: results that close the run's open calls, made at the head `expected`.
+    """
+    log.lock()
+    ended = EventDraft(
+        type=EventType.RUN_ENDED,
+        trust=Trust.PLATFORM,
+        run=str(run.id),
+        payload={"outcome": outcome, "opaque_dropped": drop_checkpoint(run)},
     )
-    log.append(drafts, expected=head.sequence, at=at)
+    log.append([*closing, ended], expected=expected, at=at)
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(
         state="ended", outcome=outcome, ended_at=at
     )
-    remember_turn(session, run, log, at=at)
+
+
+def close_turn(session: SessionRow, run: RunRow, log: PostgresLog, *, at: datetime) -> None:
+    """Keep the ended run for recall, outside any lock. What a parent told its child is nothing the principal asked."""
+    if not works_for_a_run(session):
+        remember_turn(session, run, log, at=at)

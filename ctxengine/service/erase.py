@@ -1,23 +1,27 @@
 """`POST people/{id}/erase`: a person's content leaves every session, and what was sent is still proven (design 4).
 
-Bodies lose bytes and salt and leave a tombstone that the chain still verifies. Before they go, the digests that recorded
-requests rest on are kept. Open runs of the sessions end, since what they stand on is gone; the memory snapshot goes with its
-trace, and the session gets a plan without it. A persona is a document of its own and is edited, not erased.
+Session by session, each in a transaction of its own: one that breaks off in the middle is simply done again, and goes on with
+what is left. Bodies lose bytes and salt and leave a tombstone that the chain still verifies. Before they go, the digests that
+recorded requests rest on are kept; they are rendered before the session's lock is taken. Open runs of the sessions end, since
+what they stand on is gone. Only a plan that carried the person's memory snapshot is followed by one without it: a plan that
+holds nothing of theirs keeps its epoch and its bytes. A persona is a document of its own and is edited, not erased.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
 from django.db import transaction
 
+from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.epochs import EpochReason
 from ctxengine.engine.plan.plan import Plan, plan_text, redacted
+from ctxengine.engine.ports import StaleHead
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.rows import render_unit
 from ctxengine.engine.trust.levels import Trust
@@ -30,44 +34,62 @@ from ctxengine.ledger.models import (
     ItemRow,
     PlanRow,
     Rendering,
-    RunRow,
     SessionRow,
     SnapshotTrace,
 )
 from ctxengine.service.audit import record_audit
+from ctxengine.service.bound_reasoning import open_run
 from ctxengine.service.clock import utc_now
-from ctxengine.service.end_run import finish_run
+from ctxengine.service.end_run import finish_run, interruptions
 from ctxengine.service.plan_specs import PersonErased
 from ctxengine.service.rebuild import rendered_under
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotate_epoch import turn_now
-from ctxengine.service.rotation import rotation, same_request
+from ctxengine.service.rotation import Rotation, rotation, same_request
 from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from, renderer_of, session_facts
 
+BeforeEach = Callable[[int, int], None]
+"""(sessions done, sessions in all)."""
+
 _BULK = 500
+_TRIES = 5
+"""So often one session is tried while others write to it; what was done in the sessions before stays done."""
 
 
-def erase_person(*, actor: Actor, principal: str, note: str) -> PersonErased:
-    """Erase a principal's content from all sessions of the tenant. Doing it again erases what has come since.
+def erase_person(
+    *, actor: Actor, principal: str, note: str, before_each: BeforeEach | None = None
+) -> PersonErased:
+    """Erase a principal's content from all sessions of the tenant. Doing it again erases what is left and what has come since.
+
+    `before_each` is called before each session's turn and may break off by raising.
 
     Raises:
-        ServiceError: `reason_required` (422) without a note.
+        ServiceError: `reason_required` (422) without a note; `stale_head` (409) when a session is written to so busily that
+            its turn never came.
     """
     if not note.strip():
         raise ServiceError(
             "reason_required", 422, "Say in `note` why this person's content is erased."
         )
-    with refusing(), transaction.atomic():
+    record_audit(
+        actor=actor, action="person.erasure_begun", target=principal, reason=model_view(note)
+    )
+    done = []
+    sessions = _sessions(actor, principal)
+    for number, session in enumerate(sessions):
+        if before_each is not None:
+            before_each(number, len(sessions))
+        done.append(_patiently(actor, session, principal))
+    erased = PersonErased(
+        sessions=sum(bodies > 0 for bodies, _ in done),
+        bodies=sum(bodies for bodies, _ in done),
+        runs_ended=sum(runs for _, runs in done),
+    )
+    with transaction.atomic():
         fence(actor.tenant_id, principal)
-        done = [_erase(actor, session, principal) for session in _sessions(actor, principal)]
         ClosedTurn.objects.filter(tenant_id=actor.tenant_id, principal=principal).delete()
-        erased = PersonErased(
-            sessions=sum(bodies > 0 for bodies, _ in done),
-            bodies=sum(bodies for bodies, _ in done),
-            runs_ended=sum(runs for _, runs in done),
-        )
         record_audit(
             actor=actor,
             action="person.erased",
@@ -90,46 +112,66 @@ def _sessions(actor: Actor, principal: str) -> list[UUID]:
     return sorted(found)
 
 
+def _patiently(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
+    """Erase from one session; gives how many bodies went and how many runs ended."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with refusing():
+                return _erase(actor, session_id, principal)
+        except ServiceError as error:
+            if error.code != "stale_head" or not left:
+                raise
+    raise AssertionError(_TRIES)
+
+
 def _erase(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
-    """Erase from one session, under its lock; gives how many bodies went and how many runs ended."""
-    session = SessionRow.objects.select_for_update().get(tenant_id=actor.tenant_id, id=session_id)
+    session = SessionRow.objects.get(tenant_id=actor.tenant_id, id=session_id)
     log, now = log_of(session), utc_now()
-    runs = _end_runs(session, log, now)
+    head = log.head()
+    session.refresh_from_db()
+    run = open_run(session)
+    closing = []
+    if run is not None:
+        closing = interruptions(session, run, log, first=EventSeq(head.sequence + 1))
     erasure = _Erasure(session, log, principal, now)
-    if not erasure.bodies:
-        return 0, runs
-    current = erasure.keep_what_proves()
-    erasure.blank()
-    had_snapshot = bool(current is not None and current.snapshot)
-    marker = EventDraft(
-        type=EventType.PERSON_ERASED,
-        trust=Trust.PLATFORM,
-        payload={"bodies": len(erasure.bodies), "snapshot": had_snapshot},
-    )
-    log.append([marker], expected=None, at=now, key=actor.idempotency_key)
-    if current is not None and session.state == "open":
-        _pin_without_snapshot(actor, session, log, current)
-    return len(erasure.bodies), runs
+    erasure.prepare()
+    turned = _without_snapshot(session, erasure.current)
+    with transaction.atomic():
+        # Before the session's lock, as everybody takes them who pins a snapshot.
+        fence(actor.tenant_id, principal)
+        if log.lock().sequence != head.sequence:
+            raise StaleHead("Something was appended while the session's erasure was prepared.")
+        if run is not None:
+            finish_run(run=run, log=log, outcome="cancelled", at=now, closing=closing)
+        kept = erasure.keep_what_proves()
+        erasure.blank()
+        if erasure.bodies:
+            marker = EventDraft(
+                type=EventType.PERSON_ERASED,
+                trust=Trust.PLATFORM,
+                payload={
+                    "bodies": len(erasure.bodies),
+                    "snapshot": turned is not None,
+                    "kept": kept,
+                },
+            )
+            log.append([marker], expected=None, at=now, key=actor.idempotency_key)
+        if turned is not None and session.state == "open":
+            turn_now(actor=actor, session=session, log=log, turned=turned, expected=None)
+    return len(erasure.bodies), int(run is not None)
 
 
-def _end_runs(session: SessionRow, log: PostgresLog, now: datetime) -> int:
-    rows = RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-    waiting = list(rows.exclude(state="ended"))
-    for run in waiting:
-        finish_run(session=session, run=run, log=log, outcome="cancelled", at=now)
-    return len(waiting)
-
-
-def _pin_without_snapshot(actor: Actor, session: SessionRow, log: PostgresLog, old: Plan) -> None:
-    wanted = replace(same_request(old), snapshot=(), snapshot_trace="", snapshot_watermark=0)
-    turned = rotation(
-        session, old, wanted, (EpochReason.SNAPSHOT_MISSING,), note="a person's content was erased"
-    )
-    turn_now(actor=actor, session=session, log=log, turned=turned, expected=None)
+def _without_snapshot(session: SessionRow, plan: Plan | None) -> Rotation | None:
+    """The plan that follows one whose snapshot is about to go; None where nothing of the plan goes."""
+    if plan is None or not plan.snapshot:
+        return None
+    wanted = replace(same_request(plan), snapshot=(), snapshot_trace="", snapshot_watermark=0)
+    note = "a person's content was erased"
+    return rotation(session, plan, wanted, (EpochReason.SNAPSHOT_MISSING,), note=note)
 
 
 class _Erasure:
-    """One session's erasure; the caller holds the session's lock."""
+    """One session's erasure: `prepare` without any lock, then the rest with the session's."""
 
     def __init__(
         self, session: SessionRow, log: PostgresLog, principal: str, now: datetime
@@ -142,42 +184,54 @@ class _Erasure:
         self.bodies: list[UUID] = list(owned.values_list("id", flat=True))
         events = Event.objects.filter(**self.key, body_id__in=self.bodies)
         self.sequences: list[int] = list(events.values_list("sequence", flat=True))
+        self.current: Plan | None = None
+        """The plan of the session's epoch, where its text is about to go."""
+        self._digests: list[Rendering] = []
+        self._plans: dict[int, Plan] = {}
 
-    def keep_what_proves(self) -> Plan | None:
-        """Keep digests and redacted plans; gives the current plan where its content is about to go."""
-        current = None
-        rows = PlanRow.objects.filter(**self.key).order_by("epoch")
-        for row in rows:
-            if row.body_id not in self.bodies and row.redacted_body_id is None:
-                self._keep_digests(plan_from(self.log, row))
-                continue
-            plan = plan_from(self.log, row)
-            self._keep_digests(plan)
-            if row.body_id in self.bodies:
-                self._redact(row, plan)
-                if row.epoch == self.session.epoch:
-                    current = plan
-        return current
-
-    def _redact(self, row: PlanRow, plan: Plan) -> None:
-        data = plan_text(redacted(plan)).encode()
-        kept = Body.objects.create(
-            **self.key, id=uuid4(), salt=b"", data=data, sha256="", length=len(data)
-        )
-        PlanRow.objects.filter(**self.key, epoch=row.epoch).update(redacted_body_id=kept.id)
-
-    def _keep_digests(self, plan: Plan) -> None:
-        """The digest of every affected unit in both forms, as this epoch's requests rest on it."""
+    def prepare(self) -> None:
+        """Render what recorded requests rest on, as each epoch's requests do."""
+        if not self.bodies:
+            return
         affected = set(self._units())
+        for row in PlanRow.objects.filter(**self.key).order_by("epoch"):
+            plan = plan_from(self.log, row)
+            self._digests += self._digests_under(plan, affected)
+            if row.body_id in self.bodies:
+                self._plans[row.epoch] = plan
+                if row.epoch == self.session.epoch:
+                    self.current = plan
+
+    def keep_what_proves(self) -> dict[str, str]:
+        """Store the digests, and each plan without what is erased of it; gives the sha256 of the latter by body id."""
+        kept_as: dict[str, str] = {}
+        Rendering.objects.bulk_create(self._digests, _BULK, ignore_conflicts=True)
+        for epoch, plan in self._plans.items():
+            # A plan without a snapshot holds nothing of the person's: its text stays as it is.
+            data = plan_text(redacted(plan) if plan.snapshot else plan).encode()
+            kept = Body.objects.create(
+                **self.key,
+                id=uuid4(),
+                salt=b"",
+                data=data,
+                sha256=sha256_hex(data),
+                length=len(data),
+            )
+            PlanRow.objects.filter(**self.key, epoch=epoch).update(redacted_body_id=kept.id)
+            kept_as[str(kept.id)] = kept.sha256
+        return kept_as
+
+    def _digests_under(self, plan: Plan, affected: set[int]) -> list[Rendering]:
+        """The digest of every affected unit in both forms, as this epoch's requests rest on it."""
+        renderer = renderer_of(plan.provider)
         context = RenderContext(
             nonce_key=session_facts(self.session, plan).nonce_key,
             wire_names={tool.name: tool.wire_name for tool in plan.tools},
-            api=renderer_of(plan.provider).api.value,
+            api=renderer.api.value,
             foreign_as_pointer=bool(self.session.import_sha256),
             inline_maximum_bytes=plan.policy.inline_maximum_bytes,
         )
-        renderer = renderer_of(plan.provider)
-        rows = [
+        return [
             Rendering(
                 **self.key,
                 unit_sequence=unit.sequence,
@@ -189,7 +243,6 @@ class _Erasure:
             if unit.sequence in affected
             for form in ("whole", "pointer")
         ]
-        Rendering.objects.bulk_create(rows, _BULK, ignore_conflicts=True)
 
     def _units(self) -> Sequence[int]:
         rows = ItemRow.objects.filter(**self.key, sequence__in=self.sequences)
@@ -197,6 +250,11 @@ class _Erasure:
 
     def blank(self) -> None:
         """Take the content away, from the bodies and from everything that was derived from them."""
+        SnapshotTrace.objects.filter(**self.key, withdrawn_at__isnull=True).update(
+            withdrawn_at=self.now
+        )
+        if not self.bodies:
+            return
         Body.objects.filter(**self.key, id__in=self.bodies).update(
             data=b"", salt=b"", erased_at=self.now
         )
@@ -204,6 +262,3 @@ class _Erasure:
         ItemRow.objects.filter(**self.key, sequence__in=self.sequences).update(preview="")
         Rendering.objects.filter(**self.key, unit_sequence__in=units).update(data=None)
         ClosedTurn.objects.filter(**self.key).delete()
-        SnapshotTrace.objects.filter(**self.key, withdrawn_at__isnull=True).update(
-            withdrawn_at=self.now
-        )

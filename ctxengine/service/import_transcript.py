@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -80,23 +82,37 @@ def import_file(
     data: bytes,
     dry_run: bool = False,
     progress: Progress | None = None,
+    before_commit: Callable[[], None] | None = None,
 ) -> ImportOutcome:
     """Import one file's content.
 
     The same content imported again changes nothing. A file that is no transcript is refused with the reason and nothing is
     written; a dry run writes nothing either and reports what would happen.
+
+    Args:
+        before_commit: called last inside the transaction; what it raises undoes everything and goes to the caller.
     """
     sha256, shown = hashlib.sha256(data).hexdigest(), model_view(name)
     known = ImportRow.objects.filter(tenant_id=actor.tenant_id, sha256=sha256).first()
     if known is not None:
         return _unchanged(known)
     try:
-        text = _text(data)
-        del data
-        transcript = read(text, name=shown)
-        del text
-        with transaction.atomic():
-            return _take(actor, shown, sha256, transcript, dry_run=dry_run, progress=progress)
+        with _no_collection():
+            if progress is not None:
+                progress("reading", 0, 1)
+            text = _text(data)
+            del data
+            transcript = read(text, name=shown)
+            del text
+            # What reading held in circles is many times the file; nothing after it makes any.
+            gc.collect()
+            with transaction.atomic():
+                outcome = _take(
+                    actor, shown, sha256, transcript, dry_run=dry_run, progress=progress
+                )
+                if before_commit is not None:
+                    before_commit()
+                return outcome
     except (NotATranscript, _Unreadable) as error:
         return ImportOutcome("refused", shown, sha256, reason=str(error))
     except EngineError as error:
@@ -107,27 +123,56 @@ def import_file(
 
 
 def import_path(
-    *, actor: Actor, path: Path, dry_run: bool = False, progress: Progress | None = None
+    *,
+    actor: Actor,
+    path: Path,
+    name: str = "",
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    before_commit: Callable[[], None] | None = None,
 ) -> ImportOutcome:
-    """Import a file; one that cannot be read, is too large or begins like no text is refused without reading on."""
+    """Import a file; one that cannot be read, is too large or begins like no text is refused without reading on.
+
+    Args:
+        name: what the file is called; by default what its path says.
+        before_commit: see `import_file`.
+    """
+    name = name or path.name
     try:
         problem = _problem_of(path)
         if problem:
-            return _refused(path, problem)
+            return _refused(name, problem)
         content = [path.read_bytes()]
     except OSError as error:
-        return _refused(path, f"The file cannot be read: {error.strerror or error}.")
+        return _refused(name, f"The file cannot be read: {error.strerror or error}.")
     # Nobody but the callee holds the bytes, so that it can let go of them.
     return import_file(
-        actor=actor, name=path.name, data=content.pop(), dry_run=dry_run, progress=progress
+        actor=actor,
+        name=name,
+        data=content.pop(),
+        dry_run=dry_run,
+        progress=progress,
+        before_commit=before_commit,
     )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the collector of circular references rest: it looked at every object of a long transcript again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _problem_of(path: Path) -> str:
     """What can be said against a file from its size and its beginning; empty when nothing can."""
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
-        return f"The file holds {size:,} bytes; at most {MAX_FILE_BYTES:,} are read. Split it."
+        return f"The file has {_megabytes(size)}; at most {_megabytes(MAX_FILE_BYTES)} are read. Split it."
     with path.open("rb") as file:
         head = file.read(_SNIFFED_BYTES)
     if b"\0" in head and not head.startswith(_GZIP):
@@ -135,8 +180,12 @@ def _problem_of(path: Path) -> str:
     return ""
 
 
-def _refused(path: Path, reason: str) -> ImportOutcome:
-    return ImportOutcome("refused", model_view(path.name), "", reason=reason)
+def _refused(name: str, reason: str) -> ImportOutcome:
+    return ImportOutcome("refused", model_view(name), "", reason=reason)
+
+
+def _megabytes(length: int) -> str:
+    return f"{length / 1_000_000:,.1f} MB"
 
 
 class _Unreadable(Exception):
@@ -149,7 +198,7 @@ def _text(data: bytes) -> str:
     if data[:2] == _GZIP:
         data = _unpacked(data)
     if len(data) > MAX_FILE_BYTES:
-        raise _Unreadable(f"The file holds more than {MAX_FILE_BYTES:,} bytes; split it.")
+        raise _Unreadable(f"The file has more than {_megabytes(MAX_FILE_BYTES)}; split it.")
     try:
         return data.decode("utf-8-sig", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -199,10 +248,15 @@ def _take(
     report = [_report_line(repair) for repair in all_repairs(transcript)]
     aside, kept = items_set_aside(transcript), 0
     session_ids: list[UUID] = []
-    for made in _reconstruct(actor.tenant_id, transcript, sha256, utc_now(), progress):
+    take_requests = _drop if dry_run else _write_requests
+    for made in _reconstruct(
+        actor.tenant_id, transcript, sha256, utc_now(), progress, take_requests
+    ):
         session_ids.append(made.session.id)
         kept += made.kept_items
         if not dry_run:
+            if progress is not None:
+                progress("writing", len(session_ids), len(session_ids))
             _write_session(actor, made)
     if found != kept + aside:
         raise _Unreadable(
@@ -222,6 +276,7 @@ def _reconstruct(
     sha256: str,
     now: datetime,
     progress: Progress | None,
+    take_requests: Callable[[list[RequestRow]], None],
 ) -> Iterator[Reconstructed]:
     """Every session in turn, parents before their children; what has been given is let go of."""
     total = sum(len(session.entries) for session in transcript.sessions)
@@ -240,6 +295,7 @@ def _reconstruct(
             format=transcript.format,
             now=now,
             parent=parent.session if parent else None,
+            take_requests=take_requests,
         )
         before, done = done, done + len(foreign.entries)
 
@@ -273,12 +329,19 @@ def _report_line(repair: Repair) -> dict[str, Any]:
     return line
 
 
+def _write_requests(rows: list[RequestRow]) -> None:
+    copy(RequestRow, rows)
+
+
+def _drop(rows: list[RequestRow]) -> None:
+    """A rehearsal has no use for them."""
+
+
 def _write_session(actor: Actor, made: Reconstructed) -> None:
     made.session.save(force_insert=True)
     write_log(actor.tenant_id, made.session.id, made.log.stored())
     made.plan.save(force_insert=True)
     copy(RunRow, made.runs)
-    copy(RequestRow, made.requests)
     copy(Rendering, rendering_rows(made.session, made.digests))
 
 

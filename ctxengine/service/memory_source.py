@@ -15,6 +15,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db import transaction
 from django.db.models import F
 
 from ctxengine.engine.compaction.parrot import Said, repeated_runs, replace_runs
@@ -27,10 +28,12 @@ from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import MemorySource, SessionLog, SumColumn
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.step import Memory
+from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.trust.truncation import truncate_text
 from ctxengine.ledger.models import ClosedTurn, RunRow, SessionRow
 from ctxengine.ledger.models.persona import SEARCH_CONFIG
+from ctxengine.service.snapshots import fence
 
 MAX_LINES = 8
 """Lines one step recalls at most."""
@@ -42,6 +45,7 @@ MIN_WORDS = 2
 """Different words a turn must share with a directive that has more than these."""
 
 _KEPT_CHARS = 4_000
+_REPLIES_LOOKED_AT = 8
 _ASKED_CHARS, _ANSWERED_CHARS = 300, 600
 _CANDIDATES = 200
 _WORD = re.compile(r"\w{2,40}")
@@ -107,7 +111,8 @@ def with_embedded(session: SessionRow, log: SessionLog, memory: Memory) -> Memor
 def directive_of(log: SessionLog) -> str:
     """What the user asks now: the newest message of theirs."""
     asked = [log.newest(type) for type in (EventType.USER_MESSAGE, EventType.INPUT_RECEIVED)]
-    newest = max((e for e in asked if e is not None), key=lambda e: e.sequence, default=None)
+    spoken = (e for e in asked if e is not None and e.trust.rank <= Trust.MODEL.rank)
+    newest = max(spoken, key=lambda e: e.sequence, default=None)
     return _said(log, newest, ItemKind.USER_MESSAGE)
 
 
@@ -119,8 +124,9 @@ def remember_turn(session: SessionRow, run: RunRow, log: SessionLog, *, at: date
     """Keep a closed turn for recall; nothing is kept of sessions without a principal, nor of turns without an answer."""
     if not session.principal or session.import_sha256 or run.seed_event_sequence is None:
         return
-    reply = log.newest(EventType.RESPONSE_COMPLETED)
-    if reply is None or reply.run != str(run.id):
+    newest = log.latest({EventType.RESPONSE_COMPLETED}, limit=_REPLIES_LOOKED_AT)
+    reply = next((event for event in newest if event.run == str(run.id)), None)
+    if reply is None:
         return
     answered = _said(log, reply, ItemKind.ASSISTANT_MESSAGE)
     (seed,) = log.events(after=EventSeq(run.seed_event_sequence - 1), limit=1)
@@ -128,18 +134,26 @@ def remember_turn(session: SessionRow, run: RunRow, log: SessionLog, *, at: date
     if not answered or not asked:
         return
     answered = _own_words(log, reply, answered)
-    ClosedTurn.objects.get_or_create(
-        tenant_id=session.tenant_id,
-        run_id=run.id,
-        defaults={
-            "session_id": session.id,
-            "principal": session.principal,
-            "sequence": seed.sequence,
-            "asked": truncate_text(model_view(redact(asked).text), _KEPT_CHARS),
-            "answered": truncate_text(model_view(redact(answered).text), _KEPT_CHARS),
-            "closed_at": at,
-        },
-    )
+    kept = {
+        "session_id": session.id,
+        "principal": session.principal,
+        "sequence": seed.sequence,
+        "asked": truncate_text(model_view(redact(asked).text), _KEPT_CHARS),
+        "answered": truncate_text(model_view(redact(answered).text), _KEPT_CHARS),
+        "closed_at": at,
+    }
+    with transaction.atomic():
+        # An erasure either sees this row or has blanked what it was made from.
+        fence(session.tenant_id, session.principal)
+        if _all_there(log, (seed, reply)):
+            ClosedTurn.objects.get_or_create(
+                tenant_id=session.tenant_id, run_id=run.id, defaults=kept
+            )
+
+
+def _all_there(log: SessionLog, events: Sequence[EventRecord]) -> bool:
+    texts = log.texts([event.body.id for event in events if event.body is not None])
+    return None not in texts.values()
 
 
 def _own_words(log: SessionLog, reply: EventRecord, answered: str) -> str:

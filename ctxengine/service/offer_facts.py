@@ -11,6 +11,7 @@ from ctxengine.engine.working_state.transitions import Transition, TransitionBod
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Body, SessionRow
 from ctxengine.service.access import plan_row_of
+from ctxengine.service.child_seed import works_for_a_run
 from ctxengine.service.wiring import plan_from
 
 _USER_EVENTS = frozenset({EventType.USER_MESSAGE, EventType.INPUT_RECEIVED})
@@ -21,7 +22,7 @@ def facts_offer(session: SessionRow, log: PostgresLog) -> EventDraft | None:
 
     The words of a child session's user are its parent's, so it offers nothing.
     """
-    if not session.principal or session.occasion == "child" or session.import_sha256:
+    if not session.principal or works_for_a_run(session) or session.import_sha256:
         return None
     if not plan_from(log, plan_row_of(session)).policy.offer_facts:
         return None

@@ -22,12 +22,15 @@ from ctxengine.service.child_run import check_parent
 from ctxengine.service.clock import utc_now
 from ctxengine.service.crypto import encrypt, new_nonce_key
 from ctxengine.service.edit_persona import newest_persona
+from ctxengine.service.factor import factor_in_force
+from ctxengine.service.learnt_window import known_facts
+from ctxengine.service.open_refusals import refusals_kept
 from ctxengine.service.plans import candidates, plan_draft, plan_row, plan_view, policy_of
 from ctxengine.service.refusals import refusing
 from ctxengine.service.skills import offer
 from ctxengine.service.snapshots import register_trace, trace_name
 from ctxengine.service.specs import Actor, AgentRef, OpenSession, ServiceError, SessionOpened
-from ctxengine.service.wiring import counter_of, facts_about, log_of, new_id, renderer_of
+from ctxengine.service.wiring import counter_of, log_of, new_id, renderer_of
 
 AVAILABLE_ENGINES = frozenset({"suffix"})
 
@@ -52,9 +55,22 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
     check_parent(actor, occasion=spec.occasion, parent_run=spec.parent_run)
     now = utc_now()
     session_id, nonce_key = new_id(), new_nonce_key()
-    with refusing():
+    kept = refusals_kept(
+        actor=actor,
+        engine=spec.engine,
+        provider=spec.model.provider,
+        model=spec.model.name,
+        agent_name=spec.agent.name,
+    )
+    with kept, refusing():
         counter = counter_of(spec.model.provider, spec.model.name)
-        skills = offer(spec.skills, counter=counter, nonce_key=nonce_key, first=_FIRST_SKILL_EVENT)
+        skills = offer(
+            spec.skills,
+            counter=counter,
+            nonce_key=nonce_key,
+            first=_FIRST_SKILL_EVENT,
+            principal=_principal(spec),
+        )
         plan = _plan(actor, spec, session_id, nonce_key, skills.pinned)
     row = _row(actor, spec, plan, session_id, nonce_key, now)
     with transaction.atomic():
@@ -83,7 +99,7 @@ def _plan(
     skills: tuple[PinnedSkill, ...],
 ) -> Plan:
     provider, model = spec.model.provider, spec.model.name
-    known = facts_about(provider, model)
+    known = known_facts(actor.tenant_id, provider, model)
     window = spec.model.window or known.window
     persona, revision = _persona(actor, spec)
     plan = resolve_plan(
@@ -105,6 +121,7 @@ def _plan(
             scopes=_scopes(spec),
             environment=_environment(spec.environment),
             policy=policy_of(spec.policy),
+            factor=factor_in_force(actor.tenant_id, provider, model) / 1_000_000,
         ),
         counter=counter_of(provider, model),
         renderer=renderer_of(provider),
@@ -136,6 +153,10 @@ def snapshot_fields(spec: Any, session_id: UUID) -> dict[str, Any]:
     }
 
 
+def _principal(spec: OpenSession) -> str:
+    return model_view(spec.principal.id) if spec.principal else ""
+
+
 def _scopes(spec: OpenSession) -> tuple[str, ...] | None:
     if spec.principal is None or spec.principal.scopes is None:
         return None
@@ -159,7 +180,7 @@ def _row(
         model=model_view(spec.model.name),
         agent_name=model_view(spec.agent.name),
         agent_version=model_view(spec.agent.version),
-        principal=model_view(spec.principal.id) if spec.principal else "",
+        principal=_principal(spec),
         occasion=spec.occasion,
         parent_run_id=spec.parent_run,
         nonce_key=encrypt(nonce_key),
@@ -168,6 +189,7 @@ def _row(
             "scopes": list(scopes or ()),
             "authority_stated": scopes is not None,
             "memory": spec.memory,
+            "history_ttl": (spec.policy.history_ttl if spec.policy else None) or "5m",
         },
         counter=plan.counter,
         last_hash=GENESIS_HASH,
@@ -187,7 +209,7 @@ def _opened(spec: OpenSession) -> EventDraft:
             "model": model_view(spec.model.name),
             "agent": model_view(spec.agent.name),
             "agent_version": model_view(spec.agent.version),
-            "principal": model_view(spec.principal.id) if spec.principal else "",
+            "principal": _principal(spec),
             "occasion": spec.occasion,
             "parent_run": str(spec.parent_run) if spec.parent_run else None,
         },

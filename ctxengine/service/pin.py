@@ -9,7 +9,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from ctxengine.engine.compaction.acts import HandForm, Marks
+from ctxengine.engine.budget.demand import Floors
+from ctxengine.engine.cache.cost import CostModel
+from ctxengine.engine.compaction.acts import HandForm, HistoryActs, Marks
 from ctxengine.engine.compaction.marks import present
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
 from ctxengine.engine.events import EventDraft, EventType
@@ -17,16 +19,24 @@ from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.items import ItemKind, Unit
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.standing import history_acts
+from ctxengine.engine.step import fixed_frame, floors_of
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import not_found, plan_row_of, session_of
+from ctxengine.service.access import not_found, plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
+from ctxengine.service.bound_reasoning import (
+    counted,
+    drop_reasoning,
+    open_run,
+    reasoning_at_stake,
+)
 from ctxengine.service.clock import utc_now
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, Present, ServiceError
+from ctxengine.service.weigh import prices_of
 from ctxengine.service.wiring import counter_of, log_of, plan_from
 
 
@@ -41,6 +51,8 @@ class Presented:
     item: str | None
     verdict: NetCost
     """What it saves in each request, and what it re-caches once."""
+    reasoning_dropped: int = 0
+    """Blocks of the open run's reasoning that it makes invalid (design 7.12)."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -50,6 +62,7 @@ class Presented:
             "sequences": list(self.sequences),
             "item": self.item,
             "verdict": self.verdict.model_dump(),
+            "reasoning_dropped": self.reasoning_dropped,
         }
 
 
@@ -61,8 +74,6 @@ def set_presentation(*, actor: Actor, session_id: UUID, spec: Present) -> Presen
             `session_ended`.
     """
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended.")
     return redo_once(lambda: _set(actor, session, spec))
 
 
@@ -70,6 +81,7 @@ def _set(actor: Actor, session: SessionRow, spec: Present) -> Presented:
     log = log_of(session)
     with refusing():
         head = log.head()
+        still_open_session(session)
         target = _target(spec)
         units = _units(log, session, target, spec)
         ordinal = _ordinal(units, target, spec)
@@ -77,10 +89,13 @@ def _set(actor: Actor, session: SessionRow, spec: Present) -> Presented:
         sequences = (target.sequence,) if ordinal is not None else tuple(u.sequence for u in units)
         acts = history_acts(log)
         after = _marks_after(acts.marks, spec, sequences, ordinal)
-        verdict = _verdict(log, plan, units, acts.marks, after)
+        run = open_run(session)
+        verdict = _verdict(log, plan, units, acts, after, prices_of(session), run)
+        at_stake = reasoning_at_stake(run, plan.model)
         item = str(ItemId(target.sequence, ordinal)) if ordinal is not None else None
         if spec.preview or after == acts.marks:
-            return Presented(None, spec.form, sequences, item, verdict)
+            at_stake = at_stake if after != acts.marks else 0
+            return Presented(None, spec.form, sequences, item, verdict, at_stake)
         draft = EventDraft(
             type=EventType.PRESENTATION_SET,
             trust=Trust.PLATFORM,
@@ -90,10 +105,18 @@ def _set(actor: Actor, session: SessionRow, spec: Present) -> Presented:
                 "ordinal": ordinal,
                 "form": spec.form,
                 "note": model_view(spec.note),
+                "verdict": verdict.model_dump(),
             },
         )
         with transaction.atomic():
-            log.append([draft], expected=head.sequence, at=utc_now(), key=actor.idempotency_key)
+            log.lock()
+            dropped = drop_reasoning(run) if at_stake else 0
+            log.append(
+                counted([draft], dropped),
+                expected=head.sequence,
+                at=utc_now(),
+                key=actor.idempotency_key,
+            )
             record_audit(
                 actor=actor,
                 action=f"history.{spec.form}",
@@ -101,7 +124,7 @@ def _set(actor: Actor, session: SessionRow, spec: Present) -> Presented:
                 reason=spec.note,
                 after={"scope": spec.scope, "units": len(units), "saved": verdict.saved_tokens},
             )
-    return Presented(head.sequence + 1, spec.form, sequences, item, verdict)
+    return Presented(head.sequence + 1, spec.form, sequences, item, verdict, dropped)
 
 
 def _target(spec: Present) -> ItemId:
@@ -172,16 +195,45 @@ def _marks_after(
 
 
 def _verdict(
-    log: PostgresLog, plan: Plan, units: Sequence[Unit], before: Marks, after: Marks
+    log: PostgresLog,
+    plan: Plan,
+    units: Sequence[Unit],
+    acts: HistoryActs,
+    after: Marks,
+    prices: CostModel | None,
+    run: RunRow | None,
 ) -> NetCost:
+    """What the act saves in each request; nothing is re-cached where no byte changes."""
     counter = counter_of(plan.provider, plan.model)
-    was = sum(unit.tokens for unit in present(units, before, counter))
-    will = sum(unit.tokens for unit in present(units, after, counter))
-    head = log.head()
-    behind = head.tokens - log.at(units[0].sequence).tokens
+    factor = run.settings.get("factor_millionths", 1_000_000) if run else 1_000_000
+    floors = floors_of(log.newest_yields(), fixed_frame(plan, factor).total, acts.undone)
+    was = _standing_tokens(present(units, acts.marks, counter), acts.marks, floors)
+    will = _standing_tokens(present(units, after, counter), after, floors)
+    changed = [unit.sequence for unit, old, new in zip(units, was, will, strict=True) if old != new]
+    saved, head = sum(was) - sum(will), log.head()
+    behind = 0
+    if changed:
+        # What the cut has passed stands behind history when it comes back; it moves the open run alone.
+        seed = run.seed_event_sequence if run and run.seed_event_sequence else head.sequence + 1
+        first = changed[0] if changed[0] >= floors.cut else EventSeq(seed)
+        behind = max(0, head.tokens - log.at(first).tokens - saved)
     return net_cost(
-        saved_tokens=was - will,
-        recached_tokens=max(0, behind - was + will),
+        saved_tokens=saved,
+        recached_tokens=behind,
         expected_steps=plan.policy.expected_steps,
         forced_by="operator",
+        prices=prices,
+        prompt_tokens=plan.prefix_tokens + head.tokens,
     )
+
+
+def _standing_tokens(units: Sequence[Unit], marks: Marks, floors: Floors) -> list[int]:
+    """What each unit takes in the next request as marked: passed by the cut, below the pointer floor, or whole."""
+    pinned = set(marks.pinned)
+
+    def tokens(unit: Unit) -> int:
+        if unit.sequence < floors.cut:
+            return unit.tokens if unit.sequence in pinned else 0
+        return unit.pointer_tokens if unit.sequence < floors.pointer else unit.tokens
+
+    return [tokens(unit) for unit in units]

@@ -18,6 +18,7 @@ from ctxengine.engine.plan.schema import provider_schema
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import PlanRow
+from ctxengine.service.cost_model import pinned_prices
 from ctxengine.service.prices import Price
 from ctxengine.service.specs import PlanView, PolicySpec, ServiceError, ToolSpec
 
@@ -30,7 +31,7 @@ def policy_of(spec: PolicySpec | None) -> BudgetPolicy:
     """
     if spec is None:
         return DEFAULT_POLICY
-    given = spec.model_dump(exclude_none=True, exclude={"caps"})
+    given = spec.model_dump(exclude_none=True, exclude={"caps", "history_ttl"})
     caps = dict(DEFAULT_POLICY.caps)
     for name, tokens in spec.caps.items():
         if name not in caps or caps[name].tokens is None:
@@ -198,6 +199,7 @@ def plan_row(
         renderer=plan.renderer,
         counter=plan.counter,
         warnings=list(plan.warnings),
+        cost_model=pinned_prices(plan.provider, plan.model, at=at),
         created_at=at,
     )
 

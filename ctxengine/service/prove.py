@@ -7,13 +7,15 @@ from uuid import UUID
 
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.errors import EngineError
-from ctxengine.engine.plan.plan import SAME_BYTES
+from ctxengine.engine.plan.plan import BUILDER_VERSION, SAME_BYTES
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.service.access import request_of, session_of
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Replay
 
 _PROVE = BuildOptions(validate=False, with_body=False)
+_PROVE_AND_VALIDATE = BuildOptions(validate=True, with_body=False)
+"""For requests of this builder: its rules are those that the request was built under."""
 
 
 def replay_request(*, actor: Actor, request_id: UUID) -> Replay:
@@ -31,7 +33,8 @@ def replay_row(session: SessionRow, row: RequestRow) -> Replay:
     if row.inputs.get("builder") not in SAME_BYTES:
         return _replay(row, "retired_builder", [], row.request_sha256)
     try:
-        built = rebuild_request(session, row, options=_PROVE)
+        current = row.inputs["builder"] == BUILDER_VERSION and not row.reconstructed
+        built = rebuild_request(session, row, options=_PROVE_AND_VALIDATE if current else _PROVE)
     except (EngineError, LookupError) as error:
         return _replay(row, "different", [], "", str(error))
     if built.request_sha256 != row.request_sha256:

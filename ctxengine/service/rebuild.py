@@ -14,6 +14,8 @@ from ctxengine.engine.step import StepInputs, inputs_of, rebuild
 from ctxengine.ledger.models import Body, Event, ItemRow, Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.service.access import plan_row_of
 from ctxengine.service.checkpoints import opaque_of
+from ctxengine.service.fresh_blocks import blocks_of
+from ctxengine.service.markers import as_recorded
 from ctxengine.service.memory_lines import memory_is_gone, memory_of
 from ctxengine.service.skills import skills_at
 from ctxengine.service.wiring import counter_of, log_of, plan_from, renderer_of, session_facts
@@ -41,7 +43,8 @@ def rebuild_request(
         inputs = inputs.model_copy(update={"opaque": {}})
     plan = plan_from(log, plan_row_of(session, row.epoch))
     run = RunRow.objects.get(tenant_id=row.tenant_id, id=row.run_id)
-    return rebuild(
+    own = () if inputs.fresh_event is None else (inputs.fresh_event,)
+    built = rebuild(
         log,
         session_facts(session, plan),
         inputs,
@@ -51,9 +54,12 @@ def rebuild_request(
         erased=erased_digests(session, plan, inputs, built_at=row.created_at),
         skills=skills_at(log, inputs.skills),
         fresh_erased=memory_is_gone(log, inputs.memory_event),
+        sent=blocks_of(log, inputs.sent),
+        added=next(iter(blocks_of(log, own)), None),
         renderer=renderer_of(plan.provider),
         options=options,
     )
+    return as_recorded(built, row.cache)
 
 
 def _opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[Opaque]]:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.budget.policy import IMPORTED_POLICY
 from ctxengine.engine.build import BuildOptions, build
 from ctxengine.engine.cache.session_key import session_key
 from ctxengine.engine.derive import Derivation
@@ -16,12 +15,8 @@ from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession
-from ctxengine.engine.log.records import GENESIS_HASH
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.memory import MemoryLog
-from ctxengine.engine.plan.plan import PinnedTool, Plan
-from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
-from ctxengine.engine.plan.schema import SchemaError, provider_schema
 from ctxengine.engine.ports import OpenCall, TokenCounter
 from ctxengine.engine.request import CheckpointInput, ModelRequest
 from ctxengine.engine.step import (
@@ -37,14 +32,19 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
-from ctxengine.service.crypto import encrypt, new_nonce_key, new_salt
+from ctxengine.service.crypto import new_nonce_key, new_salt
 from ctxengine.service.drafts import content_draft
+from ctxengine.service.imported_session import (
+    imported_event,
+    imported_plan,
+    imported_session_row,
+)
 from ctxengine.service.original import iso_of, moment_of, usage_of_original
 from ctxengine.service.plans import plan_draft, plan_row
 from ctxengine.service.rebuild import rendered_under
 from ctxengine.service.renderings import Key
 from ctxengine.service.request_rows import request_row, step_drafts
-from ctxengine.service.wiring import counter_of, facts_about, new_id, renderer_of
+from ctxengine.service.wiring import counter_of, new_id, renderer_of
 
 _EVENT_OF = {
     EntryType.USER: EventType.USER_MESSAGE,
@@ -59,6 +59,8 @@ _SOURCE_OF = {
     EntryType.ASSISTANT: "model",
     EntryType.SUMMARY: "summary:foreign",
 }
+_REQUESTS_HELD = 100
+"""Rows of requests that wait to be written together: each is larger than the message it asked for."""
 _FALLBACK_PROVIDER = "compatible"
 _BUILD = BuildOptions(validate=False, with_body=False)
 
@@ -72,6 +74,7 @@ class Reconstructed:
     log: MemoryLog
     runs: list[RunRow] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
+    """Those that nobody took over yet."""
     run_places: list[int] = field(default_factory=list)
     """Index of the entry that opened each run."""
     digests: dict[Key, str] = field(default_factory=dict)
@@ -92,8 +95,17 @@ class Reconstruction:
         format: str,
         now: datetime,
         parent: UUID | None = None,
+        take_requests: Callable[[list[RequestRow]], None] | None = None,
     ) -> None:
-        """Resolve the session's plan; nothing is written anywhere."""
+        """Resolve the session's plan; nothing is written anywhere.
+
+        Args:
+            take_requests: is given rows of requests as they come, some at a time; None keeps all.
+        """
+        self._take_requests = take_requests
+        self._answering: RequestRow | None = None
+        """The newest request."""
+        self._cut = 0
         self.foreign = foreign
         self.now = now
         provider = foreign.provider if foreign.provider in PROVIDER_API else _FALLBACK_PROVIDER
@@ -110,12 +122,12 @@ class Reconstruction:
         self.derivation = Derivation(self.counter, foreign_as_pointer=True)
         self.memo = BuildMemo()
         batch = self.log.append(
-            [_imported(foreign, file_sha256, format, parent), plan_draft(plan)],
+            [imported_event(foreign, file_sha256, format, parent), plan_draft(plan)],
             expected=EventSeq(0),
             at=now,
         )
         self.out = Reconstructed(
-            session=_session_row(
+            session=imported_session_row(
                 tenant_id, session_id, foreign, plan, nonce_key, file_sha256, format, now
             ),
             plan=plan_row(
@@ -233,15 +245,16 @@ class Reconstruction:
             payload |= {
                 "stop_reason": model_view(entry.stop_reason or ""),
                 "response_model": model_view(entry.model or ""),
-                "request": str(self.out.requests[-1].id) if self._answers_request() else None,
+                "request": str(self._answering.id)
+                if self._answering is not None and self._answers(self._answering)
+                else None,
             }
         if entry.extra:
             payload["extra"] = model_view(entry.extra)[:4000]
         return payload
 
-    def _answers_request(self) -> bool:
-        requests = self.out.requests
-        return bool(requests) and requests[-1].content_sequence == self.log.head().content_sequence
+    def _answers(self, request: RequestRow) -> bool:
+        return request.content_sequence == self.log.head().content_sequence
 
     def _request(self, entry: Entry) -> None:
         """The request that this answer replied to; none where nothing stood before the answer."""
@@ -312,14 +325,28 @@ class Reconstruction:
         session.requests += 1
         session.peak_tokens = max(session.peak_tokens, row.total_tokens)
         session.pressure_count += prepared.allocation.under_pressure
+        self._answering = row
         self.out.requests.append(row)
+        if len(self.out.requests) >= _REQUESTS_HELD:
+            self._hand_over()
         self._keep_digests(built)
+        if prepared.inputs.cut > self._cut:
+            # A cut only moves on: what stands before it is in no later request.
+            self._cut = prepared.inputs.cut
+            self.log.let_go(EventSeq(self._cut))
+
+    def _hand_over(self) -> None:
+        if self._take_requests is not None:
+            self._take_requests(self.out.requests)
+            self.out.requests = []
 
     def _keep_digests(self, built: ModelRequest) -> None:
         """Take in the digests of units that this request is the first to hold in their form."""
         under, known = rendered_under(built.plan), self.out.digests
         for stretch in built.stretches:
-            for unit, digest in zip(stretch.units[::-1], stretch.digests[::-1], strict=False):
+            for unit, digest in zip(
+                reversed(stretch.units), reversed(stretch.digests), strict=False
+            ):
                 key = (under, unit.sequence, stretch.form)
                 if key in known:
                     # A stretch only grows at its end: what stands before a known unit is known.
@@ -327,6 +354,7 @@ class Reconstruction:
                 known[key] = digest
 
     def _sealed(self) -> Reconstructed:
+        self._hand_over()
         head, session = self.log.head(), self.out.session
         session.last_sequence, session.last_hash = head.sequence, head.hash
         session.content_sequence, session.act_sequence = head.content_sequence, head.act_sequence
@@ -335,90 +363,3 @@ class Reconstruction:
         session.result_tokens = head.result_tokens
         session.active_at = moment_of(self._last_at) or self.now
         return self.out
-
-
-def imported_plan(
-    foreign: ForeignSession,
-    provider: str,
-    counter: TokenCounter,
-    renderer: WireRenderer,
-    nonce_key: bytes,
-) -> Plan:
-    """The plan of an imported session: the file's own instructions and tools, excess listed as warnings."""
-    known = facts_about(provider, foreign.model)
-    tools = []
-    for tool in foreign.tools:
-        try:
-            schema = provider_schema(tool.input_schema)
-        except SchemaError:
-            schema = '{"type":"object"}'
-        tools.append(
-            PinnedTool(
-                name=model_view(tool.name),
-                wire_name="",
-                description=model_view(tool.description),
-                input_schema=schema,
-                synthesised=tool.synthesised,
-            )
-        )
-    return resolve_plan(
-        PlanRequest(
-            engine="suffix",
-            provider=provider,
-            model=foreign.model,
-            window=known.window,
-            max_output=known.max_output,
-            instructions=model_view(foreign.instructions),
-            tools=tools,
-            policy=IMPORTED_POLICY,
-        ),
-        counter=counter,
-        renderer=renderer,
-        nonce_key=nonce_key,
-    )
-
-
-def _imported(
-    foreign: ForeignSession, file_sha256: str, format: str, parent: UUID | None
-) -> EventDraft:
-    return EventDraft(
-        type=EventType.SESSION_IMPORTED,
-        trust=Trust.PLATFORM,
-        payload={
-            "file_sha256": file_sha256,
-            "format": format,
-            "key": model_view(foreign.key),
-            "items_in": foreign.items_in,
-            "parent_session": str(parent) if parent else None,
-        },
-    )
-
-
-def _session_row(
-    tenant_id: UUID,
-    session_id: UUID,
-    foreign: ForeignSession,
-    plan: Plan,
-    nonce_key: bytes,
-    file_sha256: str,
-    format: str,
-    now: datetime,
-) -> SessionRow:
-    return SessionRow(
-        tenant_id=tenant_id,
-        id=session_id,
-        title=model_view(foreign.title)[:300],
-        engine="suffix",
-        provider=plan.provider,
-        model=model_view(foreign.model),
-        agent_name=format,
-        agent_version="imported",
-        import_sha256=file_sha256,
-        import_format=format,
-        nonce_key=encrypt(nonce_key),
-        settings={"key": model_view(foreign.key), "provider": model_view(foreign.provider)},
-        counter=plan.counter,
-        last_hash=GENESIS_HASH,
-        created_at=moment_of(foreign.started_at) or now,
-        active_at=now,
-    )

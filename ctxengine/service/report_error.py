@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.tokens.factors import CalibrationFactor
 from ctxengine.engine.trust.levels import Trust
-from ctxengine.ledger.models import Calibration, RequestRow, RunRow, SessionRow
+from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.providers.failures import Failure, read_failure
 from ctxengine.service.access import still_open
+from ctxengine.service.calibration import ModelKey, learn_refusal
 from ctxengine.service.clock import utc_now
+from ctxengine.service.learnt_window import next_total
 from ctxengine.service.specs import Actor, ResponseTaken, ServiceError, TakeResponse
+from ctxengine.service.telemetry import refused_span
 from ctxengine.service.wiring import log_of
 
 
@@ -37,7 +38,9 @@ def take_error(
     with transaction.atomic():
         log_of(session).lock()
         still_open(run)
-        return _take(actor, session, run, request, spec, failure)
+        taken = _take(actor, session, run, request, spec, failure)
+    refused_span(request, failure.code, utc_now())
+    return taken
 
 
 def _take(
@@ -66,7 +69,7 @@ def _take(
         )
     ]
     if failure.code == "over_length" and not repeated:
-        drafts.append(_learnt(actor, session, run, request, failure, now))
+        drafts.append(_learnt(session, run, request, failure))
     log_of(session).append(drafts, expected=None, at=now, key=actor.idempotency_key)
     RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
         status="failed", error={"status": spec.error_status, "code": failure.code}
@@ -74,19 +77,12 @@ def _take(
     return ResponseTaken(next=following, code=failure.code)
 
 
-def _learnt(
-    actor: Actor,
-    session: SessionRow,
-    run: RunRow,
-    request: RequestRow,
-    failure: Failure,
-    now: datetime,
-) -> EventDraft:
+def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Failure) -> EventDraft:
     """Keep what the refusal says and make the next build of this run smaller."""
     factor = run.settings.get("factor_millionths", 1_000_000)
     expected = math.ceil(request.total_tokens * factor / 1_000_000)
     rejected = failure.actual or expected
-    accepted = failure.maximum or min(math.floor(rejected * 0.9), rejected - 1)
+    accepted = failure.maximum or next_total(rejected)
     known = CalibrationFactor(model=session.model, millionths=factor)
     # What was sent as `expected` was too long: the same raw count must come out below what is accepted.
     actual = max(rejected, math.ceil(expected * rejected / max(1, accepted)))
@@ -96,7 +92,12 @@ def _learnt(
         "over_length": run.settings.get("over_length", 0) + 1,
     }
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
-    _keep(actor, session, rejected, failure.maximum, learnt, now)
+    learn_refusal(
+        ModelKey(session.tenant_id, session.provider, session.model),
+        rejected=rejected,
+        maximum=failure.maximum,
+        factor=learnt.millionths,
+    )
     return EventDraft(
         type=EventType.WINDOW_LEARNED,
         trust=Trust.PLATFORM,
@@ -108,27 +109,3 @@ def _learnt(
             "factor_millionths": learnt.millionths,
         },
     )
-
-
-def _keep(
-    actor: Actor,
-    session: SessionRow,
-    rejected: int,
-    maximum: int | None,
-    learnt: CalibrationFactor,
-    now: datetime,
-) -> None:
-    key: dict[str, Any] = {
-        "tenant_id": actor.tenant_id,
-        "provider": session.provider,
-        "model": session.model[:200],
-    }
-    row, _ = Calibration.objects.get_or_create(**key, defaults={"updated_at": now})
-    changes: dict[str, Any] = {
-        "factor_millionths": max(row.factor_millionths, learnt.millionths),
-        "rejected_min": min(row.rejected_min or rejected, rejected),
-        "updated_at": now,
-    }
-    if maximum is not None:
-        changes["verified_window"] = maximum
-    Calibration.objects.filter(**key).update(**changes)

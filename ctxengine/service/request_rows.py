@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ctxengine.engine.budget.policy import BudgetPolicy
+from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.evidence.excerpt import is_legacy
+from ctxengine.engine.items import Unit
+from ctxengine.engine.manifest import YieldStep
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import Prepared, StepInputs
 from ctxengine.engine.trust.levels import Trust
@@ -64,16 +69,8 @@ def step_drafts(
     )
     if allocation.under_pressure:
         drafts.append(
-            EventDraft(
-                type=EventType.BUDGET_PRESSURE,
-                trust=Trust.PLATFORM,
-                run=run,
-                payload={
-                    "request": str(request_id),
-                    "fits": True,
-                    "steps": [entry.model_dump(mode="json") for entry in allocation.yields],
-                    "legacy_tool_excerpts": legacy_excerpts(built),
-                },
+            pressure_draft(
+                allocation.yields, run=run, legacy=legacy_excerpts(built), request=str(request_id)
             )
         )
     payload: dict[str, Any] = {
@@ -90,6 +87,52 @@ def step_drafts(
         EventDraft(type=EventType.REQUEST_STARTED, trust=Trust.PLATFORM, run=run, payload=payload)
     )
     return drafts
+
+
+def pressure_draft(
+    steps: Sequence[YieldStep], *, run: str, legacy: int, request: str = ""
+) -> EventDraft:
+    """What yielded before a request (spec, Ports and data model).
+
+    Args:
+        legacy: results that stand as excerpts under a limit they were not counted under.
+        request: the request that fits after it; empty where none does.
+    """
+    payload: dict[str, Any] = {"request": request} if request else {}
+    payload |= {
+        "fits": bool(request),
+        "steps": [step.model_dump(mode="json") for step in steps],
+        "legacy_tool_excerpts": legacy,
+    }
+    return EventDraft(
+        type=EventType.BUDGET_PRESSURE, trust=Trust.PLATFORM, run=run, payload=payload
+    )
+
+
+def exceeded_drafts(
+    error: BudgetExceeded, units: Sequence[Unit], policy: BudgetPolicy, *, run: str, step: int
+) -> list[EventDraft]:
+    """The events of a step that cannot be built: the pressure that did not help, then what does not fit.
+
+    Args:
+        units: the open run's, which stand in the request whatever yields.
+        step: the content head that the step saw.
+    """
+    legacy = sum(
+        is_legacy(item, policy.inline_maximum_bytes) for unit in units for item in unit.items
+    )
+    numbers = error.numbers
+    exceeded = EventDraft(
+        type=EventType.BUDGET_EXCEEDED,
+        trust=Trust.PLATFORM,
+        payload={
+            "class": numbers["budget_class"],
+            "needed": numbers["needed"],
+            "available": numbers["available"],
+            "content_sequence": step,
+        },
+    )
+    return [pressure_draft(error.steps, run=run, legacy=legacy), exceeded]
 
 
 def fresh_digest(built: ModelRequest) -> str:
@@ -158,7 +201,7 @@ def request_row(
         inputs=recorded.model_dump(mode="json"),
         manifest=built.manifest.as_json(),
         budget=built.budget.model_dump(mode="json"),
-        cache=cache_json(built) if reconstructed else cache_of(session, built, at),
+        cache=cache_json(built) if reconstructed else cache_of(session, built, at, run.id),
         request_sha256=built.request_sha256,
         prefix_sha256=built.plan.prefix_sha256,
         wire_prefix_sha256=built.plan.wire_prefix_sha256,

@@ -10,11 +10,15 @@ from ctxengine.engine.control.unwrap import ledger_name
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
-from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import SessionRow
+from ctxengine.service.access import plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
 from ctxengine.service.calls import revoked_tools
 from ctxengine.service.clock import utc_now
 from ctxengine.service.plan_specs import ToolAct
+from ctxengine.service.races import redo_once
+from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
 
@@ -38,31 +42,39 @@ def _act(actor: Actor, session_id: UUID, name: str, note: str, *, revoked: bool)
     if not note.strip():
         raise ServiceError("reason_required", 422, "Say in `note` why.")
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended.")
+    return redo_once(lambda: _change(actor, session, name, model_view(note), revoked=revoked))
+
+
+def _change(actor: Actor, session: SessionRow, name: str, note: str, *, revoked: bool) -> ToolAct:
     type = EventType.TOOL_REVOKED if revoked else EventType.TOOL_RESTORED
-    with transaction.atomic():
-        log = log_of(session)
-        log.lock()
-        session.refresh_from_db(fields=["epoch"])
-        plan = plan_from(log, plan_row_of(session))
-        meant = ledger_name(plan, name)
-        tool = plan.tool(meant)
-        if tool is None or tool.control:
-            raise ServiceError(
-                "unknown_tool", 422, f"The plan has no tool named {model_view(name)!r} to revoke."
-            )
+    log = log_of(session)
+    with refusing():
+        head = log.head()
+        still_open_session(session)
+        meant = _meant(session, log, name)
         if (meant in revoked_tools(log)) is revoked:
             known = log.newest(type)
             return ToolAct(meant, revoked, known.sequence if known else 0)
-        draft = EventDraft(
-            type=type, trust=Trust.PLATFORM, payload={"name": meant, "note": model_view(note)}
-        )
-        batch = log.append([draft], expected=None, at=utc_now(), key=actor.idempotency_key)
-        record_audit(
-            actor=actor,
-            action="tool.revoked" if revoked else "tool.restored",
-            target=f"{session.id}/{meant}",
-            reason=model_view(note),
-        )
+        draft = EventDraft(type=type, trust=Trust.PLATFORM, payload={"name": meant, "note": note})
+        with transaction.atomic():
+            batch = log.append(
+                [draft], expected=head.sequence, at=utc_now(), key=actor.idempotency_key
+            )
+            record_audit(
+                actor=actor,
+                action="tool.revoked" if revoked else "tool.restored",
+                target=f"{session.id}/{meant}",
+                reason=note,
+            )
     return ToolAct(meant, revoked, batch.head.sequence)
+
+
+def _meant(session: SessionRow, log: PostgresLog, name: str) -> str:
+    plan = plan_from(log, plan_row_of(session))
+    meant = ledger_name(plan, name)
+    tool = plan.tool(meant)
+    if tool is None or tool.control:
+        raise ServiceError(
+            "unknown_tool", 422, f"The plan has no tool named {model_view(name)!r} to revoke."
+        )
+    return meant

@@ -15,10 +15,11 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.planner import PlanRequest
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import plan_row_of, session_of
-from ctxengine.service.checkpoints import drop_checkpoint
+from ctxengine.ledger.models import SessionRow
+from ctxengine.service.access import plan_row_of, session_of, still_open_session
+from ctxengine.service.bound_reasoning import drop_reasoning, open_run
 from ctxengine.service.clock import utc_now
+from ctxengine.service.open_refusals import rotation_refusals_kept
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, rotation, same_request, store_rotation
@@ -30,16 +31,24 @@ BY_HAND = frozenset({EpochReason.OPERATOR, EpochReason.TOOL_REMOVED_FOR_SECURITY
 
 
 def rotate_epoch(
-    *, actor: Actor, session_id: UUID, reason: str, note: str, tools: Sequence[str] = ()
+    *,
+    actor: Actor,
+    session_id: UUID,
+    reason: str,
+    note: str,
+    tools: Sequence[str] = (),
+    expected_epoch: int | None = None,
 ) -> PlanView:
     """Start a new epoch now; the next step uses it.
 
     Args:
         tools: for `tool_removed_for_security`, the tools that leave the prompt.
+        expected_epoch: the epoch that the caller has seen; without it the rotation follows whatever epoch stands now, and
+            keeps what that one changed.
 
     Raises:
         ServiceError: 422 `unknown_reason` for a reason nobody gives by hand, `reason_required` without a note, `unknown_tool`,
-            `plan_overflow`; 409 `session_ended`.
+            `plan_overflow`; 409 `session_ended`, `stale_epoch` naming the epoch that stands now.
     """
     known = {entry.value for entry in BY_HAND}
     if reason not in known:
@@ -58,19 +67,31 @@ def rotate_epoch(
             "Name the tools to remove in `tools`, and only with the reason tool_removed_for_security.",
         )
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended.")
     named = tuple(sorted({model_view(name) for name in tools}))
-    return redo_once(lambda: _rotate(actor, session, EpochReason(reason), note, named))
+    return redo_once(
+        lambda: _rotate(actor, session, EpochReason(reason), note, named, expected_epoch)
+    )
 
 
 def _rotate(
-    actor: Actor, session: SessionRow, reason: EpochReason, note: str, tools: tuple[str, ...]
+    actor: Actor,
+    session: SessionRow,
+    reason: EpochReason,
+    note: str,
+    tools: tuple[str, ...],
+    expected_epoch: int | None,
 ) -> PlanView:
     log = log_of(session)
-    with refusing():
+    with rotation_refusals_kept(actor, session), refusing():
         head = log.head()
-        session.refresh_from_db(fields=["epoch", "provider", "model"])
+        still_open_session(session)
+        if expected_epoch not in {None, session.epoch}:
+            raise ServiceError(
+                "stale_epoch",
+                409,
+                f"The session is at epoch {session.epoch}, not at {expected_epoch}; see what changed and rotate from there.",
+                epoch=session.epoch,
+            )
         old = plan_from(log, plan_row_of(session))
         wanted, facts = same_request(old), {}
         if tools:
@@ -107,11 +128,14 @@ def turn_now(
     it, and the event says how much (design 7.12).
     """
     now = utc_now()
+    run = open_run(session)
     with transaction.atomic():
         if turned.plan.snapshot:
             # Before the session's lock, as an erasure takes them.
             fence(session.tenant_id, session.principal)
-        dropped = _drop_reasoning(session) if turned.recached_tokens else 0
+        # The session's lock comes before the checkpoint's, as for every response that is taken.
+        log.lock()
+        dropped = drop_reasoning(run) if turned.recached_tokens else 0
         facts: dict[str, Any] = turned.facts | ({"opaque_dropped": dropped} if dropped else {})
         turned = replace(turned, facts=facts)
         batch = log.append(
@@ -125,18 +149,3 @@ def turn_now(
             sequence=batch.head.sequence,
             at=now,
         )
-
-
-def _drop_reasoning(session: SessionRow) -> int:
-    run = (
-        RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-        .exclude(state="ended")
-        .first()
-    )
-    if run is None:
-        return 0
-    dropped = drop_checkpoint(run)
-    if dropped:
-        run.settings["opaque_tokens"] = 0
-        RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
-    return dropped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from ctxengine.engine.plan.planner import PlanRequest, resolve_plan
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.audit import record_audit
+from ctxengine.service.factor import factor_in_force
 from ctxengine.service.plans import candidates_again, plan_draft, plan_row, plan_view
 from ctxengine.service.prices import Price, recache_price
 from ctxengine.service.snapshots import register_trace
@@ -88,6 +89,7 @@ def same_request(old: Plan) -> PlanRequest:
         authority=old.authority_scope_hashes,
         environment=old.environment,
         policy=old.policy,
+        had_search=old.had_search or old.deferral == "native",
         epoch=old.epoch + 1,
     )
 
@@ -99,8 +101,9 @@ def resolved(session: SessionRow, old: Plan, wanted: PlanRequest) -> Plan:
         PlanOverflow: a class does not fit.
         RequiredToolMissing: a required tool cannot be defined.
     """
+    factor = factor_in_force(session.tenant_id, wanted.provider, wanted.model)
     return resolve_plan(
-        wanted,
+        replace(wanted, factor=factor / 1_000_000),
         counter=counter_of(wanted.provider, wanted.model),
         renderer=renderer_of(wanted.provider),
         nonce_key=session_facts(session, old).nonce_key,

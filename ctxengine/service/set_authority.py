@@ -20,14 +20,17 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.service.access import plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
+from ctxengine.service.bound_reasoning import open_run
 from ctxengine.service.checkpoints import drop_checkpoint
 from ctxengine.service.clock import utc_now
+from ctxengine.service.open_refusals import rotation_refusals_kept
 from ctxengine.service.plan_specs import AuthorityView, SetAuthority
+from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotate_epoch import turn_now
-from ctxengine.service.rotation import rotation, same_request
+from ctxengine.service.rotation import Rotation, rotation, same_request
 from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import log_of, plan_from
@@ -41,37 +44,54 @@ def set_authority(*, actor: Actor, session_id: UUID, spec: SetAuthority) -> Auth
         be.
     """
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended; open a new one.")
     wanted = tuple(sorted({model_view(scope) for scope in spec.scopes}))
-    with refusing(), transaction.atomic():
-        if spec.resolves_run is not None:
-            # New pins may carry the snapshot; the fence comes before the session's lock, as an erasure takes them.
-            fence(session.tenant_id, session.principal)
-        log = log_of(session)
-        log.lock()
-        session.refresh_from_db(fields=["settings", "epoch", "provider", "model"])
-        run = _open_run(session)
+    with rotation_refusals_kept(actor, session):
+        return redo_once(lambda: _set(actor, session, wanted, spec))
+
+
+def _set(
+    actor: Actor, session: SessionRow, wanted: tuple[str, ...], spec: SetAuthority
+) -> AuthorityView:
+    log = log_of(session)
+    with refusing():
+        head = log.head()
+        still_open_session(session)
+        run = open_run(session)
         before = set(session.settings.get("scopes", ()))
-        granted, reduced = sorted(set(wanted) - before), sorted(before - set(wanted))
+        granted = sorted(set(wanted) - before)
+        reduced = sorted((before | _own_scopes(run)) - set(wanted))
         resolved = _awaiting(run, spec.resolves_run)
-        _append(actor, log, wanted, granted, reduced, spec)
-        _keep(session, run, wanted, set(reduced), resolved=resolved)
-        if resolved and run is not None:
-            _pin_anew(actor, session, log, run, wanted)
-        record_audit(
-            actor=actor,
-            action="authority.changed",
-            target=str(session.id),
-            before={"scopes": sorted(before)},
-            after={"scopes": list(wanted)},
-        )
+        turned = _new_pins(session, log, wanted) if resolved else None
+        with transaction.atomic():
+            if turned is not None:
+                # New pins may carry the snapshot; the fence comes before the session's lock, as an erasure takes them.
+                fence(session.tenant_id, session.principal)
+            log.append(
+                [_event(wanted, granted, reduced, spec)],
+                expected=head.sequence,
+                at=utc_now(),
+                key=actor.idempotency_key,
+            )
+            _keep(session, run, wanted, resolved=resolved)
+            if resolved and run is not None:
+                drop_checkpoint(run)
+            if turned is not None:
+                turn_now(actor=actor, session=session, log=log, turned=turned, expected=None)
+            record_audit(
+                actor=actor,
+                action="authority.changed",
+                target=str(session.id),
+                before={"scopes": sorted(before)},
+                after={"scopes": list(wanted)},
+            )
     return AuthorityView(granted, reduced, list(wanted), session.epoch)
 
 
-def _open_run(session: SessionRow) -> RunRow | None:
-    rows = RunRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-    return rows.exclude(state="ended").first()
+def _own_scopes(run: RunRow | None) -> set[str]:
+    """Scopes that the open run was given itself, which may be others than its session's."""
+    if run is None or not run.settings.get("authority_stated"):
+        return set()
+    return set(run.settings.get("scopes", ()))
 
 
 def _awaiting(run: RunRow | None, named: UUID | None) -> bool:
@@ -93,14 +113,9 @@ def _awaiting(run: RunRow | None, named: UUID | None) -> bool:
     return True
 
 
-def _append(
-    actor: Actor,
-    log: PostgresLog,
-    wanted: tuple[str, ...],
-    granted: list[str],
-    reduced: list[str],
-    spec: SetAuthority,
-) -> None:
+def _event(
+    wanted: tuple[str, ...], granted: list[str], reduced: list[str], spec: SetAuthority
+) -> EventDraft:
     payload: dict[str, Any] = {
         "granted": granted,
         "reduced": reduced,
@@ -108,15 +123,13 @@ def _append(
     }
     if spec.resolves_run is not None:
         payload["resolves"] = str(spec.resolves_run)
-    draft = EventDraft(type=EventType.AUTHORITY_CHANGED, trust=Trust.PLATFORM, payload=payload)
-    log.append([draft], expected=None, at=utc_now(), key=actor.idempotency_key)
+    return EventDraft(type=EventType.AUTHORITY_CHANGED, trust=Trust.PLATFORM, payload=payload)
 
 
 def _keep(
     session: SessionRow,
     run: RunRow | None,
     wanted: tuple[str, ...],
-    reduced: set[str],
     *,
     resolved: bool,
 ) -> None:
@@ -137,24 +150,21 @@ def _keep(
         # Nobody had limited the run: from all that there is to what is granted now is a reduction.
         run.settings |= {"scopes": list(wanted), "authority_stated": True}
     else:
-        left = [scope for scope in run.settings.get("scopes", ()) if scope not in reduced]
+        # What is granted now bounds the run, whoever gave it its scopes; what is new in it never widens the run.
+        left = [scope for scope in run.settings.get("scopes", ()) if scope in wanted]
         run.settings |= {"scopes": left}
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
 
 
-def _pin_anew(
-    actor: Actor, session: SessionRow, log: PostgresLog, run: RunRow, wanted: tuple[str, ...]
-) -> None:
-    """Clear the waiting run's pins and its provider continuation."""
-    drop_checkpoint(run)
+def _new_pins(session: SessionRow, log: PostgresLog, wanted: tuple[str, ...]) -> Rotation | None:
+    """The plan that a waiting run gets with its access; None where the pinned one holds it already."""
     old = plan_from(log, plan_row_of(session))
     if not newly_granted(old.authority_scope_hashes, wanted):
-        return
-    turned = rotation(
+        return None
+    return rotation(
         session,
         old,
         replace(same_request(old), scopes=wanted),
         (EpochReason.RUN_AUTHORITY_CHANGED,),
         note="missing access was resolved",
     )
-    turn_now(actor=actor, session=session, log=log, turned=turned, expected=None)

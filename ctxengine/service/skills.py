@@ -13,7 +13,7 @@ from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.skills import LoadedSkill, PinnedSkill, skill_text
 from ctxengine.engine.ports import SessionLog, TokenCounter
-from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.levels import Trust, needs_envelope
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.service.specs import ServiceError, SkillSpec
 
@@ -26,13 +26,24 @@ class Offer(NamedTuple):
     """One event per skill, each with its body."""
 
 
+def owner_of(trust: Trust, principal: str) -> str:
+    """Whose erasure takes a skill's body along: the configuration's belongs to nobody, any other to the principal."""
+    return principal if needs_envelope(trust) else ""
+
+
 def offer(
-    specs: Sequence[SkillSpec], *, counter: TokenCounter, nonce_key: bytes, first: int
+    specs: Sequence[SkillSpec],
+    *,
+    counter: TokenCounter,
+    nonce_key: bytes,
+    first: int,
+    principal: str = "",
 ) -> Offer:
     """Skills as a plan pins them, and the events that hold their bodies.
 
     Args:
         first: sequence of the first of those events.
+        principal: on whose behalf the session works.
 
     Raises:
         ServiceError: 422 when two skills share a name, or one claims the platform's own trust.
@@ -69,13 +80,16 @@ def offer(
                 trust=spec.trust,
                 payload=_payload(name, spec.trust, tokens, counter.label),
                 body=spec.body,
+                owner=owner_of(spec.trust, principal),
             )
         )
     return Offer(tuple(pinned), tuple(drafts))
 
 
-def load_draft(log: SessionLog, skill: PinnedSkill, run: str) -> EventDraft | None:
-    """The event that loads a skill; None when its body was erased."""
+def load_draft(
+    log: SessionLog, skill: PinnedSkill, run: str, *, principal: str = ""
+) -> EventDraft | None:
+    """The event that loads a skill; None when its body was erased. The copy goes with the original."""
     (offered,) = log.events(after=EventSeq(skill.sequence - 1), limit=1)
     text = log.body(offered.body.id) if offered.body is not None else None
     if text is None:
@@ -88,6 +102,7 @@ def load_draft(log: SessionLog, skill: PinnedSkill, run: str) -> EventDraft | No
         run=run,
         payload=payload | {"offered": skill.sequence},
         body=text,
+        owner=owner_of(skill.trust, principal),
     )
 
 
@@ -99,12 +114,17 @@ def loads(log: SessionLog) -> list[EventRecord]:
 def loaded_skills(
     log: SessionLog, *, until: int, counter: TokenCounter, nonce_key: bytes
 ) -> tuple[LoadedSkill, ...]:
-    """Bodies that stand in a request which saw the log up to `until`, in load order, as its model counts them."""
+    """Bodies that stand in a request which saw the log up to `until`, in load order, as its model counts them.
+
+    What was erased since it was loaded leaves the requests that are built from here on.
+    """
     found = []
     for event in loads(log):
         if event.sequence > until:
             continue
         skill = _loaded(log, event)
+        if skill.erased:
+            continue
         if event.payload["counter"] != counter.label:
             skill = replace(skill, tokens=counter.text(skill_text(skill, nonce_key)))
         found.append(skill)

@@ -89,11 +89,21 @@ class PolicySpec(Spec):
     low_water: float | None = Field(default=None, gt=0, le=1)
     history_floor: int | None = Field(default=None, ge=0)
     inline_maximum_bytes: int | None = Field(default=None, ge=1_000, le=1_000_000_000)
-    compaction: Literal["deterministic", "none"] | None = None
+    compaction: Literal["deterministic", "model", "none"] | None = None
+    summary_model: str | None = Field(default=None, min_length=1, max_length=250)
     summary_tokens: int | None = Field(default=None, ge=200, le=100_000)
     expected_steps: int | None = Field(default=None, ge=1, le=100_000)
+    deferral: Literal["index", "native"] | None = None
     offer_facts: bool | None = None
     caps: dict[str, int] = Field(default_factory=dict)
+    history_ttl: Literal["5m", "1h"] | None = None
+    """Life asked for the history's cache entries. No figure of the budget: it applies at once and rotates no epoch."""
+
+    @property
+    def states_budget(self) -> bool:
+        """Whether it says anything about the budget; an empty one does: the default."""
+        given = self.model_dump(exclude_none=True, exclude={"history_ttl"})
+        return self.history_ttl is None or given != {"caps": {}}
 
 
 class PrincipalSpec(Spec):
@@ -177,6 +187,10 @@ class Assemble(Spec):
     now: datetime | None = None
     timezone: str | None = None
     base_request_id: UUID | None = None
+    compaction: Literal["job", "wait"] = "job"
+    """Where a model must summarise first: say so at once, or wait for it."""
+    wait_s: float = Field(default=30.0, ge=0, le=300)
+    """Longest wait (seconds)."""
 
 
 class TakeResponse(Spec):
@@ -240,6 +254,8 @@ class Compact(Spec):
     """Do it even where the net-cost test says that it does not pay."""
     preview: bool = False
     """Say what would happen and what it would cost; change nothing."""
+    summariser: Literal["deterministic", "model"] = "deterministic"
+    """`model`: a job lets a model write it; a preview is of the one that needs none."""
     note: str = Field(default="", max_length=2000)
 
 

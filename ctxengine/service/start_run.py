@@ -13,13 +13,15 @@ from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat
-from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import Calibration, RunRow, SessionRow
+from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import session_of
+from ctxengine.service.child_seed import message_drafts
 from ctxengine.service.clock import local_time, utc_now
-from ctxengine.service.drafts import content_draft
+from ctxengine.service.factor import factor_in_force
+from ctxengine.service.open_refusals import rotation_refusals_kept
+from ctxengine.service.probe.job import step_aside
 from ctxengine.service.races import redo_once
 from ctxengine.service.recount import counts_for, store_counts
 from ctxengine.service.refusals import refusing
@@ -49,14 +51,15 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
     head = log.head()
     _refuse_second(session)
     granted = run_scopes(session, _viewed(spec.scopes))
-    with refusing():
+    with rotation_refusals_kept(actor, session), refusing():
         turned = rotation_for_run(session, log, granted=granted)
+    with refusing():
         counts = counts_for(session, log, turned.plan) if turned is not None else None
         sequence = EventSeq(head.sequence + (1 if turned is None else 2))
         number = session.runs + 1
-        draft = _message(log, session, spec, turned, str(run_id), number, sequence)
-        refuse_empty(draft.items, spec.message.format)
-        drafts = [draft] if turned is None else [turned.draft(session), draft]
+        said = _message(log, session, spec, turned, str(run_id), number, sequence)
+        refuse_empty(said[0].items, spec.message.format)
+        drafts = said if turned is None else [turned.draft(session), *said]
         try:
             with transaction.atomic():
                 if turned is not None and turned.plan.snapshot:
@@ -83,6 +86,8 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
                 )
         except IntegrityError as error:
             raise _run_open() from error
+    # A background probe of the model that this turn is about to use would compete with it.
+    step_aside(actor.tenant_id, *_bound(session, turned))
     return RunStarted(run_id, number, sequence)
 
 
@@ -94,8 +99,8 @@ def _message(
     run: str,
     number: int,
     sequence: EventSeq,
-) -> EventDraft:
-    """The event of the user's message, counted for the model that the run will be bound to."""
+) -> list[EventDraft]:
+    """The events of the user's message, counted for the model that the run will be bound to."""
     payload: dict[str, Any] = {"run_number": number}
     if spec.scopes is not None:
         payload["scopes"] = [model_view(scope) for scope in spec.scopes]
@@ -103,18 +108,15 @@ def _message(
         payload["timezone"] = spec.timezone
     if spec.surface:
         payload["surface"] = model_view(spec.surface)
-    return content_draft(
+    return message_drafts(
         log,
+        session,
+        spec.message,
         type=EventType.USER_MESSAGE,
-        format=spec.message.format,
-        raw=spec.message.raw,
-        trust=Trust.USER,
         sequence=sequence,
         derivation=Derivation(counter_of(*_bound(session, turned))),
         run=run,
-        source="user",
         payload=payload,
-        owner=session.principal,
     )
 
 
@@ -156,13 +158,6 @@ def _run_row(
     sequence: EventSeq,
     now: datetime,
 ) -> RunRow:
-    factor = (
-        Calibration.objects.filter(
-            tenant_id=actor.tenant_id, provider=session.provider, model=session.model
-        )
-        .values_list("factor_millionths", flat=True)
-        .first()
-    )
     return RunRow(
         tenant_id=actor.tenant_id,
         id=run_id,
@@ -175,7 +170,7 @@ def _run_row(
             "surface": model_view(spec.surface or ""),
             "timezone": spec.timezone or "",
             "now": spec.now.isoformat() if spec.now else None,
-            "factor_millionths": factor or 1_000_000,
+            "factor_millionths": factor_in_force(actor.tenant_id, session.provider, session.model),
         },
         started_at=now,
     )

@@ -7,11 +7,10 @@ from uuid import UUID
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.child_seed import message_drafts
 from ctxengine.service.clock import utc_now
-from ctxengine.service.drafts import content_draft
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, ResultsTaken, TakeInput
@@ -35,20 +34,17 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeInput) -> Re
     with refusing():
         head = log.head()
         still_open(run)
-        draft = content_draft(
+        drafts = message_drafts(
             log,
+            session,
+            spec.message,
             type=EventType.INPUT_RECEIVED,
-            format=spec.message.format,
-            raw=spec.message.raw,
-            trust=Trust.USER,
             sequence=EventSeq(head.sequence + 1),
             derivation=Derivation(counter_of(session.provider, session.model)),
             run=str(run.id),
-            source="user",
             payload={"retain": spec.retain} if spec.retain else {},
-            owner=session.principal,
         )
-        refuse_empty(draft.items, spec.message.format)
-        log.append([draft], expected=head.sequence, at=now, key=actor.idempotency_key)
+        refuse_empty(drafts[0].items, spec.message.format)
+        log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
     left = [call.wire_call_id for call in log.open_calls() if call.run == str(run.id)]
     return ResultsTaken(next="tools" if left else "assemble", open_calls=left)

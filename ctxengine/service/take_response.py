@@ -14,24 +14,26 @@ from ctxengine.engine.content.response import ResponseContent, from_response
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import RULE_OF_EVENT, EventDraft, EventType, ItemFacts
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.items import DecodedItem, ItemKind
+from ctxengine.engine.items import DecodedItem, ForeignPart, ItemKind
 from ctxengine.engine.log.hydrate import decode_event
 from ctxengine.engine.log.records import Head
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import OpenCall
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.wire.tool_search import found_names
 from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.cache_verdict import shortfall_draft
 from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
 from ctxengine.service.control.registry import answer_control
 from ctxengine.service.drafts import content_draft, platform_result
-from ctxengine.service.end_run import finish_run
+from ctxengine.service.end_run import close_turn, finish_run
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.report_error import take_error
@@ -42,7 +44,8 @@ from ctxengine.service.specs import (
     ServiceError,
     TakeResponse,
 )
-from ctxengine.service.usage import usage_of
+from ctxengine.service.telemetry import Answered, answered_span
+from ctxengine.service.usage import Receipt, keep_receipt, receipt_of
 from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import counter_of, log_of
 from ctxengine.service.working_state import StateWriter, desk_of, observed
@@ -123,6 +126,13 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1)
         )
         drafts, calls = taken.drafts(request, spec)
+        receipt = None
+        if request is not None:
+            receipt = receipt_of(
+                session, request, spec, content, reasoned=bool(stripped.opaque), at=now
+            )
+            short = shortfall_draft(request, receipt.verdict, str(run.id))
+            drafts += [short] if short is not None else []
         following = _next(calls, content)
         if interrupted and following == "finish":
             following = "redo"
@@ -131,10 +141,14 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             if stripped.opaque:
                 keep_opaque(run, taken.sequence, stripped.opaque, at=now)
                 _count_opaque(run, stripped, session)
-            _answered(actor, session, request, spec, content, now)
+            _answered(session, request, receipt, now)
             if following == "finish":
                 run.refresh_from_db(fields=["state"])
-                finish_run(session=session, run=run, log=log, outcome="completed", at=now)
+                finish_run(run=run, log=log, outcome="completed", at=now)
+        if following == "finish":
+            close_turn(session, run, log, at=now)
+    if request is not None and receipt is not None:
+        answered_span(request, taken.told(receipt), now)
     return ResponseTaken(next=following, calls=calls)
 
 
@@ -180,13 +194,18 @@ class _Taken:
         self.content = content
         self.stripped = stripped
         self.sequence = sequence
-        self.derivation = Derivation(counter_of(session.provider, session.model))
+        self.derivation = Derivation(
+            counter_of(session.provider, session.model),
+            kept_aside={tool.wire_name: tool.tokens for tool in plan.kept_aside},
+        )
+        self.items: tuple[DecodedItem, ...] = ()
 
     def drafts(
         self, request: RequestRow | None, spec: TakeResponse
     ) -> tuple[list[EventDraft], list[CallAction]]:
         """The response's event, then a platform result for each call that the runtime is not to execute."""
         body = decode_event(EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body)
+        self.items = tuple(body)
         decoded = {item.ordinal: item for item in body if item.kind is ItemKind.TOOL_CALL}
         authority = authority_of(self.log, self.run) if decoded else Authority()
         verdicts = {
@@ -205,7 +224,9 @@ class _Taken:
             derivation=self.derivation,
             run=str(self.run.id),
             source="model",
-            payload=self._payload(request, spec) | self._unwrapped(decoded, verdicts),
+            payload=self._payload(request, spec)
+            | self._unwrapped(decoded, verdicts)
+            | self._found(body),
             owner=self.session.principal,
             ledger_name=self.plan.ledger_name,
         )
@@ -271,6 +292,18 @@ class _Taken:
             if verdict.name != self.plan.ledger_name(decoded[ordinal].name or "")
         }
         return {"unwrapped": meant} if meant else {}
+
+    def _found(self, body: Sequence[DecodedItem]) -> dict[str, Any]:
+        """Deferred tools that the provider's own search found, by ledger name; what else it names counts for nothing."""
+        named = {
+            name
+            for item in body
+            for part in item.parts
+            if isinstance(part, ForeignPart)
+            for name in found_names(part.kind, part.raw)
+        }
+        found = sorted(tool.name for tool in self.plan.kept_aside if tool.wire_name in named)
+        return {"found_tools": [model_view(name) for name in found]} if found else {}
 
     def _act(
         self, facts: ItemFacts, item: DecodedItem, verdict: Verdict, drafts: list[EventDraft]
@@ -344,6 +377,16 @@ class _Taken:
             owner=self.session.principal,
         )
 
+    def told(self, receipt: Receipt) -> Answered:
+        """What a span may tell of this response."""
+        return Answered(
+            response_id=model_view(self.content.response_id or ""),
+            model=model_view(self.content.model or ""),
+            stop_reason=self.content.stop_reason or "",
+            usage=receipt.usage,
+            items=self.items,
+        )
+
     def _payload(self, request: RequestRow | None, spec: TakeResponse) -> dict[str, Any]:
         return {
             "request": str(request.id) if request is not None else None,
@@ -370,18 +413,13 @@ def _count_opaque(run: RunRow, stripped: Stripped, session: SessionRow) -> None:
 
 
 def _answered(
-    actor: Actor,
-    session: SessionRow,
-    request: RequestRow | None,
-    spec: TakeResponse,
-    content: ResponseContent,
-    now: datetime,
+    session: SessionRow, request: RequestRow | None, receipt: Receipt | None, now: datetime
 ) -> None:
-    if request is None:
+    if request is None or receipt is None:
         return
-    usage = usage_of(actor, session, request, spec.usage_raw or content.usage_raw)
+    changes = keep_receipt(session, request, receipt)
     RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
-        status="answered", usage=usage, answered_at=now
+        status="answered", answered_at=now, **changes
     )
 
 

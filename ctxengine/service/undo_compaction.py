@@ -6,7 +6,9 @@ from uuid import UUID
 
 from django.db import transaction
 
+from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.compaction.acts import HistoryActs
+from ctxengine.engine.compaction.net_cost import NetCost, net_cost
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
@@ -14,9 +16,17 @@ from ctxengine.engine.standing import history_acts
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.service.access import not_found, session_of
+from ctxengine.ledger.models import SessionRow
+from ctxengine.service.access import not_found, plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
+from ctxengine.service.bound_reasoning import (
+    counted,
+    drop_reasoning,
+    open_run,
+    reasoning_at_stake,
+)
 from ctxengine.service.clock import utc_now
+from ctxengine.service.cost_model import cost_model_of
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, ServiceError, UndoCompaction
@@ -31,14 +41,14 @@ def undo_compaction(*, actor: Actor, session_id: UUID, event: int, spec: UndoCom
             rests on it and must be undone first; 409 `session_ended`.
     """
     session = session_of(actor, session_id)
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended.")
-    return redo_once(lambda: _undo(actor, log_of(session), event, spec))
+    return redo_once(lambda: _undo(actor, session, event, spec))
 
 
-def _undo(actor: Actor, log: PostgresLog, event: int, spec: UndoCompaction) -> int:
+def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -> int:
+    log = log_of(session)
     with refusing():
         head = log.head()
+        still_open_session(session)
         made = _compaction(log, event)
         acts = history_acts(log)
         if event in acts.undone:
@@ -51,10 +61,20 @@ def _undo(actor: Actor, log: PostgresLog, event: int, spec: UndoCompaction) -> i
                 "compaction": event,
                 "came_with": list(made.payload["came_with"]),
                 "note": model_view(spec.note),
+                "verdict": undoing_cost(session, log, made).model_dump(),
             },
         )
+        run = open_run(session)
+        at_stake = reasoning_at_stake(run, session.model)
         with transaction.atomic():
-            log.append([draft], expected=head.sequence, at=utc_now(), key=actor.idempotency_key)
+            log.lock()
+            dropped = drop_reasoning(run) if at_stake else 0
+            log.append(
+                counted([draft], dropped),
+                expected=head.sequence,
+                at=utc_now(),
+                key=actor.idempotency_key,
+            )
             record_audit(
                 actor=actor,
                 action="compaction.undone",
@@ -64,6 +84,21 @@ def _undo(actor: Actor, log: PostgresLog, event: int, spec: UndoCompaction) -> i
                 after={"tokens": made.payload["tokens_before"]},
             )
     return head.sequence + 1
+
+
+def undoing_cost(session: SessionRow, log: PostgresLog, made: EventRecord) -> NetCost:
+    """What undoing a compaction takes: its tokens come back in each later request, and history behind them is re-cached."""
+    row = plan_row_of(session)
+    payload, head = made.payload, log.head()
+    behind = head.tokens - log.at(EventSeq(payload["first_sequence"])).tokens
+    return net_cost(
+        saved_tokens=payload["tokens_after"] - payload["tokens_before"],
+        recached_tokens=max(0, behind),
+        expected_steps=BudgetPolicy.model_validate(row.policy).expected_steps,
+        forced_by="operator",
+        prices=cost_model_of(row),
+        prompt_tokens=row.prefix_tokens + head.tokens,
+    )
 
 
 def _compaction(log: PostgresLog, event: int) -> EventRecord:

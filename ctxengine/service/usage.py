@@ -1,30 +1,91 @@
-"""Reported usage, normalised once at the door, and what it teaches the estimator (design 7.4)."""
+"""Reported usage, normalised once at the door: what it says of the cache, and what it teaches (design 7.4, 8)."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from ctxengine.engine.tokens.factors import CalibrationFactor
+from ctxengine.engine.cache.verdict import CacheVerdict
+from ctxengine.engine.content.response import ResponseContent
 from ctxengine.engine.tokens.usage import Usage, normalise
-from ctxengine.ledger.models import Calibration, RequestRow, SessionRow
-from ctxengine.service.clock import utc_now
-from ctxengine.service.specs import Actor
+from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.service.cache_verdict import (
+    Heard,
+    measured_entries,
+    verdict_json,
+    verdict_on,
+    withholds_reasoning,
+)
+from ctxengine.service.calibration import ModelKey, learn_receipt
+from ctxengine.service.specs import TakeResponse
 
 
-def usage_of(
-    actor: Actor, session: SessionRow, request: RequestRow, raw: str | None
-) -> dict[str, Any]:
-    """Normalise a usage report into disjoint buckets and let it move the model's factor.
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a response reports of its request."""
 
-    Odd figures are kept with a flag and teach nothing; a report that is no JSON object counts as not reported.
-    """
+    usage: Usage | None
+    """None when nothing usable was reported."""
+    verdict: CacheVerdict
+    reasoned: bool
+    """Whether the response held reasoning."""
+    withheld: bool = False
+    """Whether the provider said that reasoning of the request did not reach the model."""
+
+
+def receipt_of(
+    session: SessionRow,
+    request: RequestRow,
+    spec: TakeResponse,
+    content: ResponseContent,
+    *,
+    reasoned: bool,
+    at: datetime,
+) -> Receipt:
+    """Read what a response reports and judge its cache figures. Odd figures are kept with a flag and teach nothing."""
+    raw = spec.usage_raw or content.usage_raw
     usage = read_usage(session.provider, raw, request.budget.get("window"))
-    if usage is None:
-        return {}
-    if usage.calibrates and not request.reconstructed:
-        _learn(actor, session, request, usage)
-    return usage_json(usage)
+    heard = Heard(
+        response_raw=spec.response_raw or "",
+        response_model=content.model or "",
+        reasoned=reasoned,
+        reasoned_before=lambda: _reasoned_before(request),
+        at=at,
+    )
+    withheld = withholds_reasoning(heard.response_raw)
+    return Receipt(usage, verdict_on(request, usage, heard), reasoned, withheld)
+
+
+def _reasoned_before(request: RequestRow) -> bool | None:
+    """Whether the session's answer before held reasoning; None where there is none."""
+    rows = RequestRow.objects.filter(
+        tenant_id=request.tenant_id,
+        session_id=request.session_id,
+        number__lt=request.number,
+        status="answered",
+    )
+    return rows.order_by("-number").values_list("verdict__reasoned", flat=True).first()
+
+
+def keep_receipt(session: SessionRow, request: RequestRow, receipt: Receipt) -> dict[str, Any]:
+    """Let a receipt teach the model's factor and the cache's entries; gives what changes on the request's row.
+
+    Call inside the transaction that takes the response.
+    """
+    usage, verdict = receipt.usage, receipt.verdict
+    changes: dict[str, Any] = {
+        "usage": usage_json(usage) if usage is not None else {},
+        "verdict": verdict_json(verdict, reasoned=receipt.reasoned),
+    }
+    if usage is None or request.reconstructed:
+        return changes
+    if usage.calibrates:
+        key = ModelKey(session.tenant_id, session.provider, session.model)
+        learn_receipt(key, request.total_tokens, usage)
+        changes["cache"] = measured_entries(request, usage, verdict, withheld=receipt.withheld)
+    return changes
 
 
 def read_usage(provider: str, raw: str | None, window: int | None) -> Usage | None:
@@ -51,28 +112,3 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "prompt_total": usage.prompt_total,
         "problems": list(usage.problems),
     }
-
-
-def _learn(actor: Actor, session: SessionRow, request: RequestRow, usage: Usage) -> None:
-    key: dict[str, Any] = {
-        "tenant_id": actor.tenant_id,
-        "provider": session.provider,
-        "model": session.model[:200],
-    }
-    row = Calibration.objects.filter(**key).first()
-    known = CalibrationFactor(
-        model=session.model,
-        millionths=row.factor_millionths if row else 1_000_000,
-        samples=row.samples if row else 0,
-        last_error_millionths=row.last_error_millionths if row else 0,
-    )
-    learnt = known.reconcile(request.total_tokens, usage)
-    Calibration.objects.update_or_create(
-        **key,
-        defaults={
-            "factor_millionths": learnt.millionths,
-            "samples": learnt.samples,
-            "last_error_millionths": learnt.last_error_millionths,
-            "updated_at": utc_now(),
-        },
-    )

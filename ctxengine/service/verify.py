@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
+from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.chain import first_damage
 from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.plan.plan import plan_of
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import Body, SessionRow
+from ctxengine.ledger.models import Body, PlanRow, SessionRow
 from ctxengine.service.wiring import log_of
 
 _WINDOW = 1000
@@ -52,6 +54,11 @@ def verify_session(row: SessionRow) -> ChainReport:
     bad = _first_bad_body(row)
     if bad is not None:
         return ChainReport(row.id, counted.seen, bad, "its content is not what it committed to")
+    bad = _first_bad_plan(row)
+    if bad is not None:
+        return ChainReport(
+            row.id, counted.seen, bad, "the plan kept of it after an erasure is not what was kept"
+        )
     return ChainReport(row.id, counted.seen, None, None)
 
 
@@ -95,3 +102,35 @@ def _first_bad_body(row: SessionRow) -> int | None:
             found.append(sequence)
     found += [sequence for name, (sequence, _) in commitments.items() if name not in present]
     return min(found) if found else None
+
+
+def _first_bad_plan(row: SessionRow) -> int | None:
+    """The first plan event whose text was erased and whose kept copy is gone or changed."""
+    log = log_of(row)
+    kept = {
+        name: digest
+        for event in log.every(EventType.PERSON_ERASED)
+        for name, digest in event.payload.get("kept", {}).items()
+    }
+    plans = PlanRow.objects.filter(tenant_id=row.tenant_id, session_id=row.id)
+    found = [
+        plan.sequence
+        for plan in plans.filter(redacted_body_id__isnull=False)
+        if not _is_as_kept(plan, kept.get(str(plan.redacted_body_id)))
+    ]
+    return min(found, default=None)
+
+
+def _is_as_kept(plan: PlanRow, committed: str | None) -> bool:
+    """Held against the erasure's event; copies made before events named them, against the hash that the epoch recorded."""
+    bodies = Body.objects.filter(tenant_id=plan.tenant_id, session_id=plan.session_id)
+    body = bodies.filter(id__in=[plan.redacted_body_id]).first()
+    if body is None or body.erased_at is not None:
+        return False
+    data = bytes(body.data)
+    if committed is not None:
+        return hashlib.sha256(data).hexdigest() == committed
+    try:
+        return plan_of(data.decode("utf-8", "surrogatepass")).prefix_sha256 == plan.prefix_sha256
+    except ValueError:
+        return False

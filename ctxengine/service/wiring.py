@@ -37,6 +37,11 @@ def counter_of(provider: str, model: str) -> FamilyCounter:
     return counter_for(provider, model)
 
 
+def careful_counter() -> FamilyCounter:
+    """The counter for what serves sessions of any model: as careful as with a model nobody knows."""
+    return counter_for("compatible", "")
+
+
 def renderer_of(provider: str) -> WireRenderer:
     """The wire renderer of a provider; raises the registry's error for one without."""
     return renderer_for(provider)

@@ -19,7 +19,7 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.standing import since_keyframe, working_state_of
 from ctxengine.engine.trust.levels import lowest
 from ctxengine.engine.working_state.block import cap_of
-from ctxengine.engine.working_state.carry import CARRY_RULES
+from ctxengine.engine.working_state.carry import CARRY_RULES, carried
 from ctxengine.engine.working_state.limits import CAPS, settle
 from ctxengine.engine.working_state.outcomes import (
     Asked,
@@ -39,13 +39,16 @@ from ctxengine.engine.working_state.transitions import (
 from ctxengine.engine.working_state.wishes import clean_text
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.service.access import plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, ChangeConstraints, ServiceError
 from ctxengine.service.wiring import counter_of, log_of, plan_from
+
+_NEXT_RUN = "(the next run)"
+"""Stands for the run that will see the state when none is open."""
 
 
 class StateWriter:
@@ -234,7 +237,9 @@ def working_state_view(*, actor: Actor, session_id: UUID) -> WorkingStateView:
     cap = cap_of(plan.policy)
     counter = counter_of(plan.provider, plan.model)
     with refusing():
-        shown = settle(state, counter, cap).state
+        # As the next request will show it: what belonged to a run that is over is gone.
+        seen = carried(state, _open_run(session) or _NEXT_RUN)
+        shown = settle(seen.model_copy(update={"run": state.run}), counter, cap).state
     return WorkingStateView(shown, counter.text(block_text(shown)), cap, event, erased)
 
 
@@ -256,8 +261,6 @@ def change_constraints(
             "Only the user changes constraints by hand: name the session's own principal, or use a key with the scope "
             "`operate`.",
         )
-    if session.state != "open":
-        raise ServiceError("session_ended", 409, "The session has ended.")
     redo_once(lambda: _change(actor, session, spec))
     return working_state_view(actor=actor, session_id=session_id)
 
@@ -266,6 +269,7 @@ def _change(actor: Actor, session: SessionRow, spec: ChangeConstraints) -> None:
     log, now = log_of(session), utc_now()
     with refusing():
         head = log.head()
+        still_open_session(session)
         plan = plan_from(log, plan_row_of(session))
         run = _open_run(session)
         desk = desk_of(session, log, plan, run=run, below=head.sequence + 1, now=now)

@@ -7,11 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ctxengine.engine.canonical import CanonicalError, canonical_bytes, sha256_hex
 from ctxengine.engine.events import EVENT_RULES, EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import TextPart
-from ctxengine.engine.log.chain import commit_body, event_hash, first_damage
+from ctxengine.engine.log.chain import commit_body, event_hash, first_damage, hashed_fields
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.trust.levels import Trust
 from tests.cast import AT, Call, Scribe, memory_log
@@ -96,3 +99,37 @@ def test_the_salt_hides_equal_contents() -> None:
     one, two = commit_body("1", b"a" * 16, b"same"), commit_body("2", b"b" * 16, b"same")
     assert one.sha256 != two.sha256
     assert one.length == two.length == 4
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(-1e15, 1e15)
+    | st.text()
+    | st.just(1 << 4000),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    payload=st.dictionaries(st.text(), values, max_size=5),
+    run=st.none() | st.text(),
+    names=st.tuples(st.text(), st.text()),
+)
+def test_the_text_laid_out_by_hand_is_the_canonical_text(
+    payload: dict[str, Any], run: str | None, names: tuple[str, str]
+) -> None:
+    (event, *_) = a_log().log.events()
+    tenant, session = names
+    changed = replace(event, payload=payload, run=run)
+    fields_of = hashed_fields(changed, tenant=tenant, session=session)
+    expected = sha256_hex(changed.prev_hash.encode() + canonical_bytes(fields_of))
+    assert event_hash(changed, tenant=tenant, session=session) == expected
+
+
+def test_a_payload_that_no_wire_carries_is_refused_by_name() -> None:
+    event = replace(a_log().log.events()[0], payload={"note": "\ud83d"})
+    with pytest.raises(CanonicalError, match="D83D"):
+        event_hash(event, tenant="t", session="s")

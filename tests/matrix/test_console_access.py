@@ -10,7 +10,11 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, reverse
 
-from ctxengine.ledger.models import Event, ImportRow, Role, Tenant
+from ctxengine.engine.capacity.profile import metadata_profile
+from ctxengine.ledger.models import Event, ImportRow, Job, Role, Tenant
+from ctxengine.service.jobs.enqueue import enqueue
+from ctxengine.service.probe.profiles import keep_profile
+from ctxengine.service.specs import Actor
 from ctxengine.service.working_state import working_state_view
 from inspector import urls
 from tests.factories import LiveSession, make_person, make_tenant
@@ -28,11 +32,22 @@ ACTS = {
     "compact-now": {},
     "mark": {"target": "3", "form": "folded"},
     "undo-compaction": {},
+    "job": {"act": "cancel"},
     "persona": {"revision": "1", "entry": "Prefers large commits."},
 }
 """What operators do on pages that everybody may look at."""
 ASKS = {"tool-act": "?tool=shell.run", "mark": "?target=3", "json-part": "?part=messages.0"}
 SHA = "ab" * 32
+SET_ASIDE = {
+    "action": "set_aside",
+    "code": "unknown_item",
+    "where": "line 1",
+    "detail": "It is of no known kind.",
+    "items": 1,
+    "raw": "{}",
+    "raw_chars": 2,
+}
+MODEL = "ollama/measured:1b"
 
 
 class World:
@@ -42,7 +57,9 @@ class World:
         self.tenant = make_tenant()
         self.session = kept_session(self.tenant)
         self.constraint = "?id=" + constraint_of(self.session)
+        self.job = make_job(self.tenant)
         make_import(self.tenant)
+        make_profile(self.tenant)
 
     def address(self, pattern: URLPattern) -> str:
         """The address of a pattern, filled in with what exists."""
@@ -55,8 +72,11 @@ class World:
             "sequence": 3,
             "event": compaction_of(self.session),
             "principal": PRINCIPAL,
+            "key": MODEL,
             "item_id": "3.0",
             "sha256": SHA,
+            "place": 1,
+            "job_id": self.job.id,
             "twin": "html",
         }
         values = {name: filled[name] for name in pattern.pattern.converters}
@@ -77,9 +97,26 @@ def make_import(tenant: Tenant) -> None:
         name="talk.json",
         format="openai_chat",
         items_in=1,
-        items_kept=1,
+        items_kept=0,
+        report=[SET_ASIDE],
         created_at=datetime.now(UTC),
     )
+
+
+def make_job(tenant: Tenant) -> Job:
+    """An import that waits: it has a page among the imports, and one among the jobs."""
+    actor = Actor(tenant.id, "system")
+    return enqueue(
+        actor=actor,
+        kind="transcript.import",
+        arguments={"staged": "x", "name": "x.json", "dry_run": False},
+    )
+
+
+def make_profile(tenant: Tenant) -> None:
+    provider, _, model = MODEL.partition("/")
+    known = metadata_profile(provider=provider, model=model, declared_window=8_000, max_output=500)
+    keep_profile(tenant_id=tenant.id, profile=known)
 
 
 def tenant_pages() -> Iterator[URLPattern]:

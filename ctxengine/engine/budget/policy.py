@@ -48,14 +48,21 @@ class BudgetPolicy(BaseModel):
     """Tokens recall keeps when it is trimmed."""
     inline_maximum_bytes: int | None = 30_000
     """A tool result with more text than this stands in requests as an excerpt (bytes); None: always whole."""
-    compaction: Literal["deterministic", "none"] = "deterministic"
-    """What stands for history that a cut drops: a summary taken from the ledger, or the omission line alone."""
+    compaction: Literal["deterministic", "model", "none"] = "deterministic"
+    """What stands for history that a cut drops: a summary taken from the ledger, one that a model writes, or the
+    omission line alone."""
+    summary_model: str = "cheapest"
+    """Who writes it: `cheapest` of the session's own provider whose window admits the input, `session` for the
+    session's own model, else a model of that provider, or `provider/model` (design 7.14)."""
     summary_tokens: int = 4_000
     """Most tokens of one summary."""
     summary_share: float = 0.25
     """Share of the body that all summaries together may hold."""
     expected_steps: int = 20
     """Requests a rewrite is expected to serve, for the net-cost test."""
+    deferral: Literal["index", "native"] = "index"
+    """How deferred tools are reached: through our own index and `tool.call`, or, where the model can, through its
+    provider's own search (design 7.1)."""
     offer_facts: bool = False
     """Whether facts that survive a session are offered to memory formation when it ends."""
     enforce_caps: bool = True

@@ -10,75 +10,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctxengine.engine.budget.active import fit_active, yield_step
 from ctxengine.engine.budget.arithmetic import Frame
 from ctxengine.engine.budget.classes import BudgetClass
+from ctxengine.engine.budget.demand import Demand, Floors, Raise
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.history.suffix import largest_suffix, suffix_tokens
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.manifest import YieldStep
-from ctxengine.engine.ports import SumColumn, UnitIndex, UnitSums
+from ctxengine.engine.ports import SumColumn, UnitIndex
 
-
-@dataclass(frozen=True, slots=True)
-class Floors:
-    """How far yields have gone in a session; sequences, 0 for not at all."""
-
-    cut: EventSeq = EventSeq(0)
-    """History starts here or later."""
-    pointer: EventSeq = EventSeq(0)
-    """Results of units before this one stand as pointers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What a step wants, apart from carried history; all in tokens."""
-
-    active: int
-    """Completed exchanges of the open run, in normal form, opaque reasoning included."""
-    user_input: int
-    runtime: int
-    working_state: int = 0
-    skills: int = 0
-    """Loaded skill bodies: a body never yields, its load fails instead."""
-    corrections: int = 0
-    knowledge: Sequence[int] = ()
-    """Passages, best first; each stays whole or goes."""
-    recall: Sequence[int] = ()
-    """Lines, best first."""
-    omission: int = 0
-    """What the line that stands for left-out history costs."""
-    row_nine: int = 0
-    """What the summaries cost that stand before the present cut."""
-    summary: int = 0
-    """What the summary of a further cut may cost."""
-    pinned: int = 0
-    """Units before the cut that an operator wants whole."""
-    newest: EventSeq = EventSeq(0)
-    """Where the open run's newest results stand: the last to be shortened (0: there are none)."""
-
-    @property
-    def never_yield(self) -> int:
-        """What cannot be given up."""
-        placed = self.active + self.user_input + self.runtime
-        return placed + self.working_state + self.skills + self.corrections + self.pinned
-
-    def omission_beside(self, history: UnitSums) -> int:
-        """What the line costs that would stand for this history: nothing where there is none."""
-        return self.omission + self.row_nine if history.index else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Raise:
-    """A floor that rises: one `context.yield.applied` event."""
-
-    budget_class: BudgetClass
-    floor: EventSeq
-    before: int
-    after: int
-    items: int
-    floor_before: EventSeq = EventSeq(0)
-    """Where the floor stood."""
+_LEAST_WINDOW = 60
+"""A line of recall cut shorter than this tells nothing (tokens, envelope included)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +34,7 @@ class Allocation:
     """Results of the open run's units before this one stand as pointers (0: none)."""
     knowledge_kept: int
     recall_kept: int
+    """Lines of recall that stay."""
     room: int
     never_yield: int
     fresh: int
@@ -97,6 +42,8 @@ class Allocation:
     uncut: int
     yields: tuple[YieldStep, ...]
     raises: tuple[Raise, ...]
+    recall_window: int = 0
+    """Tokens the one line that stays of recall is cut to; 0: it is whole."""
 
     @property
     def under_pressure(self) -> bool:
@@ -121,9 +68,14 @@ def allocate(
         head: one past the newest event; the open run's units lie in [boundary, head).
 
     Raises:
-        BudgetExceeded: what never yields does not fit even with the open run's own results as pointers.
+        BudgetExceeded: what never yields does not fit even with the open run's own results as pointers; its `steps` say what
+            would have been given up.
     """
-    run = _fit_active(fixed, policy, demand, floors, index, boundary, head)
+    try:
+        run = fit_active(fixed, policy, demand, floors, index, boundary, head)
+    except BudgetExceeded as error:
+        error.steps = _all_given_up(policy, demand, floors, index, boundary, head)
+        raise
     # Recall's floor holds against history, not against what never yields.
     line = demand.omission_beside(index.at(boundary))
     held = min(policy.recall_floor, fixed.body - run.never_yield - line)
@@ -132,10 +84,7 @@ def allocate(
     ladder = _Ladder(fixed, policy, index, boundary, run.floors, run.never_yield, demand)
     knowledge_step = ladder.drop_fresh(BudgetClass.KNOWLEDGE, knowledge, recall, keep=0)
     knowledge = knowledge[: knowledge_step.kept]
-    recall_step = ladder.drop_fresh(
-        BudgetClass.RECALL, recall, knowledge, keep=_floor_count(recall, held)
-    )
-    recall = recall[: recall_step.kept]
+    recall_step, recall = ladder.trim_recall(recall, knowledge, held)
     fresh = sum(knowledge) + sum(recall)
     result_step, result_raise = ladder.point_results(fresh)
     if run.raised is not None and run.step is not None:
@@ -154,6 +103,7 @@ def allocate(
         uncut=index.at(boundary).tokens,
         yields=(knowledge_step.step, recall_step.step, result_step, history_step),
         raises=tuple(entry for entry in (result_raise, history_raise) if entry is not None),
+        recall_window=recall_step.window,
     )
 
 
@@ -161,6 +111,7 @@ def allocate(
 class _FreshStep:
     step: YieldStep
     kept: int
+    window: int = 0
 
 
 class _Ladder:
@@ -182,20 +133,21 @@ class _Ladder:
         self.boundary = boundary
         self.floors = floors
         self.never_yield = never_yield
-        self.omission = demand.omission
-        self.summary = demand.summary
-        self._row_nine = demand.row_nine
+        self.demand = demand
         self._cut_before = floors.cut
         self.rewriting = False
 
     def room(self, fresh: int) -> int:
-        return max(0, self.fixed.body - self.never_yield - fresh - self._omission_cost())
+        return max(0, self._left(fresh))
+
+    def _left(self, fresh: int) -> int:
+        """What is left for history; below zero where the fresh rows alone are too much."""
+        return self.fixed.body - self.never_yield - fresh - self._omission_cost()
 
     def _omission_cost(self) -> int:
         if self.floors.cut <= 0:
             return 0
-        further = self.summary if self.floors.cut != self._cut_before else 0
-        return self.omission + self._row_nine + further
+        return self.demand.told(further=self.floors.cut != self._cut_before)
 
     def history(self) -> int:
         return suffix_tokens(
@@ -213,7 +165,7 @@ class _Ladder:
         return min(room, max(math.floor(room * self.policy.low_water), self.policy.history_floor))
 
     def excess(self, fresh: int) -> int:
-        return self.history() - self.room(fresh)
+        return self.history() - self._left(fresh)
 
     def drop_fresh(
         self, name: BudgetClass, entries: Sequence[int], others: Sequence[int], *, keep: int
@@ -225,7 +177,20 @@ class _Ladder:
             kept -= 1
         after = sum(entries[:kept])
         pressed = self.excess(before + sum(others)) > 0
-        return _FreshStep(_step(name, pressed, before, after, len(entries) - kept), kept)
+        return _FreshStep(yield_step(name, pressed, before, after, len(entries) - kept), kept)
+
+    def trim_recall(
+        self, lines: Sequence[int], knowledge: Sequence[int], held: int
+    ) -> tuple[_FreshStep, tuple[int, ...]]:
+        """Drop the lowest-ranked lines down to the floor; where the best line alone is over it, that one is cut to it."""
+        keep = _floor_count(lines, held)
+        shortens = bool(lines) and keep == 0 and held >= _LEAST_WINDOW
+        done = self.drop_fresh(BudgetClass.RECALL, lines, knowledge, keep=1 if shortens else keep)
+        kept = tuple(lines[: done.kept])
+        if not shortens or done.kept != 1 or self.excess(kept[0] + sum(knowledge)) <= 0:
+            return done, kept
+        step = yield_step(BudgetClass.RECALL, True, sum(lines), held, len(lines))
+        return _FreshStep(step, 1, held), (held,)
 
     def point_results(self, fresh: int) -> tuple[YieldStep, Raise | None]:
         """Turn carried tool results into pointers, oldest first."""
@@ -233,16 +198,16 @@ class _Ladder:
         start = self.index.at(min(self.boundary, max(self.floors.cut, self.floors.pointer)))
         before = end.result_tokens - start.result_tokens
         if self.excess(fresh) <= 0:
-            return _step(BudgetClass.TOOL_RESULTS, False, before, before, 0), None
+            return yield_step(BudgetClass.TOOL_RESULTS, False, before, before, 0), None
         allowed = self.fixed.tool_results_cap
         if before <= allowed:
-            return _step(BudgetClass.TOOL_RESULTS, True, before, before, 0), None
+            return yield_step(BudgetClass.TOOL_RESULTS, True, before, before, 0), None
         needed = self.history() - self.target(fresh)
         by_need = self.index.first(SumColumn.SAVED, start.saved_tokens + needed, self.boundary)
         by_cap = self.index.first(SumColumn.RESULTS, end.result_tokens - allowed, self.boundary)
         place = by_need if by_need.index <= by_cap.index else by_cap
         if place.saved_tokens <= start.saved_tokens:
-            return _step(BudgetClass.TOOL_RESULTS, True, before, before, 0), None
+            return yield_step(BudgetClass.TOOL_RESULTS, True, before, before, 0), None
         history_before = self.history()
         self.rewriting = True
         self.floors = Floors(cut=self.floors.cut, pointer=place.sequence)
@@ -251,7 +216,7 @@ class _Ladder:
         raised = Raise(
             BudgetClass.TOOL_RESULTS, place.sequence, history_before, self.history(), count
         )
-        return _step(BudgetClass.TOOL_RESULTS, True, before, after, count), raised
+        return yield_step(BudgetClass.TOOL_RESULTS, True, before, after, count), raised
 
     def cut_history(self, fresh: int) -> tuple[YieldStep, Raise | None]:
         """Move the cut: the last step, down to the low-water mark."""
@@ -259,9 +224,10 @@ class _Ladder:
         # A pass that rewrites bytes goes down to the mark at once: the next steps then only append.
         passing = self.rewriting and before > self.target(fresh)
         if self.excess(fresh) <= 0 and not passing:
-            return _step(BudgetClass.HISTORY, False, before, before, 0), None
+            return yield_step(BudgetClass.HISTORY, False, before, before, 0), None
         first_cut = self.floors.cut == 0
-        tokens = self.target(fresh, self.summary) - (self.omission if first_cut else 0)
+        beside = self.demand.told(further=True) - (0 if first_cut else self._omission_cost())
+        tokens = self.target(fresh, beside)
         start = self.index.at(self.floors.cut)
         place = largest_suffix(
             self.index,
@@ -274,18 +240,7 @@ class _Ladder:
         after = self.history()
         count = place.index - start.index
         raised = Raise(BudgetClass.HISTORY, place.sequence, before, after, count, self._cut_before)
-        return _step(BudgetClass.HISTORY, True, before, after, count), raised
-
-
-def _step(name: BudgetClass, pressed: bool, before: int, after: int, items: int) -> YieldStep:
-    outcome = "not_needed" if not pressed else ("ran" if items else "nothing_to_give")
-    return YieldStep(
-        budget_class=name.value,
-        outcome=outcome,
-        tokens_before=before,
-        tokens_after=after,
-        items=items,
-    )
+        return yield_step(BudgetClass.HISTORY, True, before, after, count), raised
 
 
 def _within_cap(entries: Sequence[int], policy: BudgetPolicy, name: BudgetClass) -> tuple[int, ...]:
@@ -308,62 +263,29 @@ def _floor_count(entries: Sequence[int], floor_tokens: int) -> int:
     return len(entries)
 
 
-@dataclass(frozen=True, slots=True)
-class _ActiveFit:
-    floors: Floors
-    never_yield: int
-    step: YieldStep | None = None
-    raised: Raise | None = None
-
-
-def _fit_active(
-    fixed: Frame,
+def _all_given_up(
     policy: BudgetPolicy,
     demand: Demand,
     floors: Floors,
     index: UnitIndex,
     boundary: EventSeq,
     head: EventSeq,
-) -> _ActiveFit:
-    """Room for what never yields; the open run's own results may shrink to pointers, oldest first.
-
-    Like every yield that changes bytes already sent it is one pass with a floor. The pass spares the newest results as long
-    as what is needed can be had without them.
-    """
-    start, end = index.at(boundary), index.at(head)
-    inside = index.at(min(max(floors.pointer, boundary), head))
-    never_yield = demand.never_yield - (inside.saved_tokens - start.saved_tokens)
-    # Where history does not fit beside the run, the line that says so must.
+) -> tuple[YieldStep, ...]:
+    """The ladder of a step that cannot be built: everything that can yield would, and it is not enough."""
+    start, end = index.at(min(floors.cut, boundary)), index.at(boundary)
+    since, last = index.at(max(floors.cut, floors.pointer)), index.at(head)
+    knowledge = _within_cap(demand.knowledge, policy, BudgetClass.KNOWLEDGE)
+    recall = _within_cap(demand.recall, policy, BudgetClass.RECALL)
+    results = last.result_tokens - since.result_tokens
+    pointed = max(0, results - (last.saved_tokens - since.saved_tokens))
     history = suffix_tokens(index, cut=floors.cut, boundary=boundary, pointer_floor=floors.pointer)
-    uncut = floors.cut == 0 and never_yield + history <= fixed.body
-    line = 0 if uncut else demand.omission_beside(start)
-    excess = never_yield + line - fixed.body
-    if excess <= 0:
-        return _ActiveFit(floors, never_yield)
-    saveable = end.saved_tokens - inside.saved_tokens
-    if saveable < excess:
-        alone = demand.user_input > fixed.body
-        raise BudgetExceeded(
-            BudgetClass.USER_INPUT.value if alone else "never_yield",
-            demand.user_input if alone else never_yield + line - saveable,
-            max(0, fixed.body),
-            "Shorten the message, end the run, or route the session to a model with a larger window.",
-        )
-    place = index.first(SumColumn.SAVED, inside.saved_tokens + excess, head)
-    if policy.low_water < 1.0:
-        active = demand.active - (demand.never_yield - never_yield)
-        room = fixed.body - line - (never_yield - active)
-        mark = inside.saved_tokens + active - math.floor(room * policy.low_water)
-        marked = index.first(SumColumn.SAVED, mark, min(head, max(demand.newest, boundary)))
-        place = max(place, marked, key=lambda found: found.index)
-    # Results of history stand before those of the run and are shortened with them.
-    since = index.at(max(floors.cut, floors.pointer))
-    before, after = end.result_tokens - since.result_tokens, end.result_tokens - place.result_tokens
-    count = place.index - since.index
-    saved = place.saved_tokens - inside.saved_tokens
-    return _ActiveFit(
-        Floors(floors.cut, place.sequence),
-        never_yield - saved,
-        _step(BudgetClass.TOOL_RESULTS, True, before, after, count),
-        Raise(BudgetClass.TOOL_RESULTS, place.sequence, never_yield, never_yield - saved, count),
+    given: tuple[tuple[BudgetClass, int, int, int], ...] = (
+        (BudgetClass.KNOWLEDGE, sum(knowledge), 0, len(knowledge)),
+        (BudgetClass.RECALL, sum(recall), 0, len(recall)),
+        (BudgetClass.TOOL_RESULTS, results, pointed, last.index - since.index if results else 0),
+        (BudgetClass.HISTORY, history, 0, end.index - start.index),
     )
+    return tuple(yield_step(name, True, before, after, n) for name, before, after, n in given)
+
+
+__all__ = ["Allocation", "Demand", "Floors", "Raise", "allocate"]

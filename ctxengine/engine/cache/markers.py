@@ -6,17 +6,19 @@ Markers are annotations on the wire: they are outside both prefix hashes and cha
 from __future__ import annotations
 
 import re
-from typing import Literal
 
+from ctxengine.engine.cache.rules import CLAUDE_ELSEWHERE
 from ctxengine.engine.wire.base import Marker, WireApi
+from ctxengine.engine.wire.markers import MAX_MARKERS, Ttl
 
-MAX_MARKERS = 4
 _GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 def takes_markers(api: WireApi, model: str) -> bool:
-    """Whether explicit markers mean anything to this model (providers.md 1.1: GPT-5.6 and later, Anthropic)."""
-    if api is WireApi.ANTHROPIC:
+    """Whether explicit markers mean anything to this model (providers.md 1.1: GPT-5.6 and later, Anthropic's anywhere)."""
+    if api in (WireApi.GOOGLE, WireApi.OLLAMA):
+        return False
+    if api is WireApi.ANTHROPIC or CLAUDE_ELSEWHERE.search(model):
         return True
     match = _GPT_VERSION.search(model)
     if match is None:
@@ -31,22 +33,30 @@ def place_markers(
     has_tools: bool,
     history_fragments: int,
     completed_fragments: int,
-    prefix_ttl: Literal["5m", "1h"] = "5m",
+    prefix_ttl: Ttl = "5m",
+    history_ttl: Ttl = "5m",
 ) -> tuple[Marker, ...]:
     """Markers of one request in priority order, never more than the wire allows.
 
     Args:
         history_fragments: fragments up to the end of carried history (0: nothing is carried).
         completed_fragments: fragments up to the end of what the run's next step repeats, before any fresh row.
+        prefix_ttl: life asked for the prefix, fixed with the plan.
+        history_ttl: life asked for history, which an operator sets. No longer life may stand behind a shorter one, so the
+            prefix gets at least this.
     """
     if not takes_markers(api, model):
         return ()
+    prefix_ttl = "1h" if "1h" in (prefix_ttl, history_ttl) else prefix_ttl
     markers = (
         [Marker("after_tools", ttl=prefix_ttl)] if has_tools and api is WireApi.ANTHROPIC else []
     )
     markers.append(Marker("after_system", ttl=prefix_ttl))
     if history_fragments:
-        markers.append(Marker("carried_history", history_fragments - 1))
+        markers.append(Marker("carried_history", history_fragments - 1, ttl=history_ttl))
     if completed_fragments > history_fragments:
-        markers.append(Marker("run", completed_fragments - 1))
+        markers.append(Marker("run", completed_fragments - 1, ttl=history_ttl))
     return tuple(markers[:MAX_MARKERS])
+
+
+__all__ = ["MAX_MARKERS", "place_markers", "takes_markers"]

@@ -1,31 +1,22 @@
 """What a request will read from the provider's cache, and what it will write (design 8).
 
-A request is a trail of places: after the prefix and after each segment, with a chained digest and the tokens so far. Two
-requests that share a place share every byte before it. Entries are what earlier requests of the session wrote and what is
-still alive.
+Entries are what earlier requests of the session left in the cache and what is still alive. All figures are raw counts; what
+the provider measured at an entry is kept beside it, so that the next report can be held against it exactly.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ctxengine.engine.cache.rules import CacheRules
+from ctxengine.engine.cache.trail import Place, Trail
 from ctxengine.engine.request import ModelRequest
+from ctxengine.engine.wire.markers import place
 
-_DIGITS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The end of the prefix or of a segment."""
-
-    digest: str
-    """Chained: equal places mean equal requests up to here."""
-    tokens: int
-    positions: int
-    """Cache positions (blocks) up to here."""
+_HOUR = 3600
+_KEPT = 12
+"""Entries carried from request to request; older ones are out of every marker's reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +28,11 @@ class Entry:
     life: int
     """Seconds it lives from its last use."""
     used_at: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch; a life runs from the start of the request."""
+    measured: int | None = None
+    """The provider's own count up to here, once a report told it."""
+    bare: str = ""
+    """The place without reasoning; it becomes the digest when the provider says that it withheld some."""
 
     def alive(self, now: float) -> bool:
         """Whether it can still be read."""
@@ -55,46 +50,62 @@ class Prediction:
     """What is in the cache after this request, as far as this session knows."""
     why: str
     """`hit`, `first`, `expired`, `changed`, `lookback`, `below_minimum` or `no_cache`."""
+    at: str = ""
+    """Digest of the entry that is read."""
+    measured: int | None = None
+    """The provider's own count of what is read."""
+    lost: int = 0
+    """Tokens that the request before left to be read and that this one does not find."""
+    slack: float | None = None
+    """Seconds that the entry still lives when the request is built."""
+    lost_to: str = ""
+    """`expired`, `changed` or `lookback`, where something is lost."""
 
 
-def trail_of(request: ModelRequest) -> tuple[Place, ...]:
-    """The places of a built request, in wire order."""
-    plan = request.plan
-    chain = hashlib.sha256(f"{plan.provider}/{plan.model}/{plan.wire_prefix_sha256}".encode())
-    tokens = plan.prefix_tokens
-    positions = len(plan.defined) + len(request.prefix.system)
-    places = [Place(chain.hexdigest()[:_DIGITS], tokens, positions)]
-    rows = {row.row: row.tokens for row in request.manifest.rows}
-    for segment in request.segments:
-        chain.update(segment.digest.encode())
-        own = request.unit_tokens.get(segment.unit) if segment.unit is not None else None
-        tokens += own if own is not None else rows.get(segment.row, 0)
-        positions += sum(
-            fragment.positions for fragment in request.fragments[segment.first : segment.end]
-        )
-        places.append(Place(chain.hexdigest()[:_DIGITS], tokens, positions))
-    return tuple(places)
-
-
-def marked_places(request: ModelRequest, trail: Sequence[Place]) -> tuple[tuple[Place, int], ...]:
-    """The places that carry a marker, each with the life asked for (seconds), in wire order."""
-    ends = {segment.end: index + 1 for index, segment in enumerate(request.segments)}
-    lives = {"5m": 300, "1h": 3600}
+def marked_places(
+    request: ModelRequest, trail: Trail, rules: CacheRules
+) -> tuple[tuple[Place, int], ...]:
+    """The places on which markers settle, each with the life it gets (seconds), in wire order."""
+    if not request.markers or rules.kind != "markers":
+        return ()
+    # Only where the longer life is an hour can a marker ask for it by that name.
+    long = rules.long_life if rules.long_life == _HOUR else rules.short_life
+    lives = {"5m": rules.short_life, "1h": long}
+    prefix = request.prefix
+    settled = place(
+        request.markers,
+        request.fragments,
+        tools=bool(prefix.tools) and trail.prefix > 0,
+        system=bool(prefix.system),
+    )
     found: dict[int, int] = {}
-    for marker in request.markers:
-        at = 0 if marker.after_fragment is None else ends.get(marker.after_fragment + 1)
-        if at is not None:
-            found[at] = max(found.get(at, 0), lives[marker.ttl])
-    return tuple((trail[at], found[at]) for at in sorted(found))
+    if settled.tools is not None:
+        found[0] = lives[settled.tools]
+    if settled.system is not None:
+        found[trail.prefix] = lives[settled.system]
+    for index, ttl in settled.fragments.items():
+        at = _place_at(trail, index + 1)
+        found[at] = max(found.get(at, 0), lives[ttl])
+    return tuple((trail.places[at], found[at]) for at in sorted(found))
+
+
+def _place_at(trail: Trail, fragments: int) -> int:
+    """The last place that ends at or before so many fragments."""
+    at = len(trail.places) - 1
+    while at > trail.prefix and trail.places[at].fragments > fragments:
+        at -= 1
+    return at
 
 
 def predict(
-    trail: Sequence[Place],
+    trail: Trail,
     marks: Sequence[tuple[Place, int]],
     entries: Sequence[Entry],
     *,
     rules: CacheRules,
     now: float,
+    factor: float = 1.0,
+    reach: str = "",
 ) -> Prediction:
     """Predict one request.
 
@@ -102,74 +113,155 @@ def predict(
         trail: its places, from `trail_of`.
         marks: its marked places, from `marked_places`; for `prefix` caches every place counts.
         entries: what earlier requests left, alive or not.
-        now: seconds since the epoch, as recorded for the request.
+        now: when it was built, in seconds since the epoch.
+        factor: real tokens per raw one; the provider's limits are divided by it.
+        reach: digest of the place up to which the request before could be repeated.
     """
-    total = trail[-1].tokens
+    total = trail.end.tokens
     if rules.kind == "none":
         return Prediction(0, 0, total, (), "no_cache")
-    known = {entry.digest: entry for entry in entries}
+    minimum = int(rules.minimum / factor)
+    known = _by_place(trail, entries)
     if rules.kind == "prefix":
-        return _prefix(trail, known, rules, now)
-    hit, why = _marked_hit(trail, marks, known, rules, now)
-    read = hit.tokens if hit is not None else 0
-    kept = {entry.digest: entry for entry in entries if entry.alive(now)}
-    if hit is not None:
-        kept[hit.digest] = Entry(hit.digest, hit.tokens, known[hit.digest].life, now)
-    written = read
-    for place, life in marks:
-        if place.tokens >= rules.minimum:
-            written = max(written, place.tokens)
-            kept.setdefault(place.digest, Entry(place.digest, place.tokens, life, now))
-    if not any(place.tokens >= rules.minimum for place, _ in marks):
-        why = "below_minimum"
-    return Prediction(read, written - read, total - written, tuple(kept.values()), why)
+        found = _automatic(trail, known, rules, now, factor)
+    else:
+        found = _at_markers(trail, marks, known, rules, now, minimum)
+    if found.at:
+        entry = known[found.at]
+        found = replace(found, slack=entry.used_at + entry.life - now)
+    before = next((e for e in known.values() if reach in (e.digest, e.bare)), None)
+    if before is None or found.why in {"first", "below_minimum"}:
+        return found
+    at = known[found.at].tokens if found.at else 0
+    if before.tokens <= at:
+        return found
+    lost_to = found.lost_to or ("changed" if before.alive(now) else "expired")
+    return replace(found, lost=before.tokens - at, lost_to=lost_to)
 
 
-def _marked_hit(
-    trail: Sequence[Place],
+def _by_place(trail: Trail, entries: Sequence[Entry]) -> dict[str, Entry]:
+    """Entries by the digest of the place at which this request finds them, if it has one."""
+    known = {entry.digest: entry for entry in entries}
+    for spot in trail.places:
+        if spot.bare and spot.bare in known:
+            found = known.pop(spot.bare)
+            known.setdefault(spot.digest, replace(found, digest=spot.digest, bare=spot.bare))
+    return known
+
+
+def _at_markers(
+    trail: Trail,
     marks: Sequence[tuple[Place, int]],
-    known: dict[str, Entry],
+    known: Mapping[str, Entry],
+    rules: CacheRules,
+    now: float,
+    minimum: int,
+) -> Prediction:
+    seen = [_seen_from(mark, trail, marks, known, rules, now) for mark, _ in marks]
+    hits = [hit for hit, _ in seen if hit is not None]
+    missed = {why for _, why in seen if why}
+    best = max(hits, key=lambda hit: hit.tokens, default=None)
+    kept = {entry.digest: entry for entry in known.values() if entry.alive(now)}
+    for hit in hits:
+        kept[hit.digest] = replace(kept[hit.digest], used_at=now)
+    read = best.tokens if best is not None else 0
+    written = read
+    for mark, life in marks:
+        if mark.tokens < minimum:
+            continue
+        written = max(written, mark.tokens)
+        old = kept.get(mark.digest)
+        kept[mark.digest] = (
+            Entry(mark.digest, mark.tokens, life, now, _told(known, mark.digest), mark.bare)
+            if old is None
+            else replace(old, life=max(old.life, life), used_at=now)
+        )
+    total = trail.end.tokens
+    lost_to = next((why for why in ("lookback", "expired") if why in missed), "")
+    why = "hit" if best is not None else "first" if not known else lost_to or "changed"
+    if not any(mark.tokens >= minimum for mark, _ in marks):
+        why = "below_minimum"
+    return Prediction(
+        read,
+        written - read,
+        total - written,
+        _newest(kept.values()),
+        why,
+        at=best.digest if best is not None else "",
+        measured=_told(known, best.digest) if best is not None else None,
+        lost_to=lost_to,
+    )
+
+
+def _seen_from(
+    mark: Place,
+    trail: Trail,
+    marks: Sequence[tuple[Place, int]],
+    known: Mapping[str, Entry],
     rules: CacheRules,
     now: float,
 ) -> tuple[Place | None, str]:
-    """The longest live entry any marker can find, and the reason where there is none."""
-    best: Place | None = None
-    beyond = expired = False
-    for place, _ in marks:
-        for candidate in reversed(trail):
-            entry = known.get(candidate.digest)
-            if candidate.positions > place.positions or entry is None:
-                continue
-            if rules.lookback and place.positions - candidate.positions >= rules.lookback:
-                beyond = True
-                break
-            if not entry.alive(now):
-                expired = True
-                continue
-            if best is None or candidate.tokens > best.tokens:
-                best = candidate
-            break
-    if best is not None:
-        return best, "hit"
-    if not known:
-        return None, "first"
-    return None, "expired" if expired else ("lookback" if beyond else "changed")
+    """The longest live entry that one marker finds, and why it does not find a longer one."""
+    marked = {place.digest for place, _ in marks}
+    missed = ""
+    for candidate in reversed(trail.places):
+        entry = known.get(candidate.digest)
+        if entry is None or candidate.tokens > mark.tokens:
+            continue
+        far = rules.lookback is not None and mark.positions - candidate.positions >= rules.lookback
+        if rules.ends is not None and candidate.digest not in marked:
+            far = trail.end.positions - candidate.positions >= rules.ends
+        if far:
+            missed = missed or "lookback"
+        elif not entry.alive(now):
+            missed = missed or "expired"
+        else:
+            return candidate, missed
+    return None, missed
 
 
-def _prefix(
-    trail: Sequence[Place], known: dict[str, Entry], rules: CacheRules, now: float
+def _automatic(
+    trail: Trail, known: Mapping[str, Entry], rules: CacheRules, now: float, factor: float
 ) -> Prediction:
-    total = trail[-1].tokens
-    shared = next((p for p in reversed(trail) if p.digest in known), None)
-    live = next(
-        (p for p in reversed(trail) if p.digest in known and known[p.digest].alive(now)), None
-    )
-    tokens = live.tokens if live is not None else 0
+    """The longest place in common with an earlier request, in whole steps of the provider's own tokens."""
+    shared = [spot for spot in trail.places if spot.digest in known]
+    live = [spot for spot in shared if known[spot.digest].alive(now)]
+    total = trail.end.tokens
     read = 0
-    if tokens >= rules.minimum:
-        read = rules.minimum + (tokens - rules.minimum) // rules.step * rules.step
-    why = "hit" if read else ("first" if not known else "expired" if shared else "changed")
-    if total < rules.minimum:
+    if live:
+        tokens = live[-1].tokens
+        own = _told(known, live[-1].digest) or int(tokens * factor)
+        read = min(total, rules.stepped(own) * tokens // max(1, own))
+    why = "hit" if read else "first" if not known else "expired" if shared != live else "changed"
+    if total * factor < rules.minimum or (live and not read):
         why = "below_minimum"
-    entries = tuple(Entry(place.digest, place.tokens, rules.short_life, now) for place in trail)
-    return Prediction(read, 0, total - read, entries, why)
+    kept = [
+        Entry(
+            spot.digest,
+            spot.tokens,
+            rules.short_life,
+            now,
+            _told(known, spot.digest),
+            spot.bare,
+        )
+        for spot in trail.places
+    ]
+    return Prediction(
+        read,
+        0,
+        total - read,
+        tuple(kept[:2] + kept[2:][-(_KEPT - 2) :]),
+        why,
+        at=live[-1].digest if live else "",
+        measured=_told(known, live[-1].digest) if live else None,
+    )
+
+
+def _told(known: Mapping[str, Entry], digest: str) -> int | None:
+    """The provider's count at a place, where an earlier report told it; it holds however often the entry is written."""
+    entry = known.get(digest)
+    return None if entry is None else entry.measured
+
+
+def _newest(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (entry.used_at, entry.tokens))[-_KEPT:])

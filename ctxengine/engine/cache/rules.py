@@ -30,6 +30,14 @@ class CacheRules:
     """Price of writing, in percent of an uncached input token."""
     long_write_percent: int = 100
     read_percent: int = 10
+    ends: int | None = None
+    """Beside marked places, ends of the latest this many messages are looked at; None: only the look-back counts."""
+
+    def stepped(self, tokens: int) -> int:
+        """What is served of a prefix in common of that length: whole steps above the minimum, or nothing."""
+        if tokens < self.minimum:
+            return 0
+        return self.minimum + (tokens - self.minimum) // self.step * self.step
 
 
 _MINUTE, _HOUR = 60, 3600
@@ -45,14 +53,21 @@ _ANTHROPIC_READ: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"(opus|sonnet)-5-5"), 5),
     (re.compile(r"(fable|mythos)-5-[12]"), 3),
 )
+CLAUDE_ELSEWHERE = re.compile(r"\banthropic[./]claude-")
+"""Claude behind Bedrock, or behind a router that translates markers; both write the vendor in front."""
+_BEDROCK_MINIMUM = 1024
+"""Where Anthropic's own table has less, Bedrock's has this."""
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 def cache_rules(api: WireApi, provider: str, model: str) -> CacheRules:
     """The cache rules of a model; a provider whose cache nobody controls or knows has none."""
     lowered = model.lower()
-    if api is WireApi.ANTHROPIC:
+    if api is WireApi.ANTHROPIC or CLAUDE_ELSEWHERE.search(lowered):
+        lowered = lowered.replace(".", "-")
         minimum = next((n for pattern, n in _ANTHROPIC_MINIMUM if pattern.search(lowered)), 1024)
+        if api is WireApi.BEDROCK:
+            minimum = max(minimum, _BEDROCK_MINIMUM)
         read = next((n for pattern, n in _ANTHROPIC_READ if pattern.search(lowered)), 10)
         return CacheRules(
             "markers",
@@ -67,7 +82,8 @@ def cache_rules(api: WireApi, provider: str, model: str) -> CacheRules:
     if provider not in {"openai", "openai-responses"}:
         return _NONE
     match = _GPT.search(lowered)
-    if match is not None and (int(match[1]), int(match[2] or 0)) >= (5, 6):
+    version = (int(match[1]), int(match[2] or 0)) if match is not None else (0, 0)
+    if version >= (5, 6):
         return CacheRules(
             "markers",
             1024,
@@ -76,8 +92,17 @@ def cache_rules(api: WireApi, provider: str, model: str) -> CacheRules:
             12 * _HOUR,
             write_percent=125,
             long_write_percent=250,
+            # The smaller of the two depths that the vendor states (providers.md 1.3).
+            ends=20,
         )
     half = "gpt-4o" in lowered
     return CacheRules(
-        "prefix", 1024, None, 5 * _MINUTE, None, step=128, read_percent=50 if half else 10
+        "prefix",
+        1024,
+        None,
+        # Kept for a day by default, but for accounts without data retention; older lines live minutes.
+        24 * _HOUR if version >= (4, 1) and not half else 10 * _MINUTE,
+        None,
+        step=2048 if version == (5, 5) else 128,
+        read_percent=50 if half else 10,
     )

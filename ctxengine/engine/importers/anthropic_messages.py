@@ -170,7 +170,7 @@ def _add_assistant(draft: SessionDraft, turn: Turn, where: str, facts: Facts) ->
         return
     for is_summary, nodes in groupby(content, lambda block: text_at(block, "type") == _COMPACTION):
         body = joined(blocks := list(nodes))
-        part = _shape(body, [block.value() for block in blocks], assistant=True)
+        part = _shape(body, [block.peek() for block in blocks], assistant=True)
         if part is None:
             draft.leave("unreadable_message", where, "Content that cannot be read.", raw=body)
             continue
@@ -198,7 +198,7 @@ def _add_user(
     for is_result, nodes in groupby(blocks, lambda block: text_at(block, "type") == "tool_result"):
         if not is_result:
             group = list(nodes)
-            values = [block.value() for block in group]
+            values = [block.peek() for block in group]
             _add_user_part(
                 draft,
                 turn,
@@ -250,7 +250,7 @@ def _beside_results(text: str, classify: Classify | None) -> Voice:
 
 def _add_result(draft: SessionDraft, block: Node, where: str, facts: Facts) -> None:
     body = joined([block])
-    value = block.value()
+    value = block.peek()
     shape = _shape(body, [value], assistant=False)
     if shape is None:
         draft.leave("unreadable_message", where, "A result that cannot be read.", raw=block.raw)

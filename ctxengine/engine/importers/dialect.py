@@ -36,8 +36,8 @@ class Turn(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The same, decoded anew each time: kept for every turn of a file, values would be larger than the file."""
-        return self.node.value()
+        """The same, decoded; it is the node's own and must not be changed."""
+        return self.node.peek()
 
 
 class Facts(NamedTuple):

@@ -5,7 +5,6 @@ A message has a role and says texts, calls, results and reasoning; each part is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +26,7 @@ from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.inline_media import bedrock_image, google_data, typed_image
 from ctxengine.engine.importers.otel_parts import holds_parts, read_otel_part
 from ctxengine.engine.importers.pieces import Pieces, Result, add_message, add_result, result_text
+from ctxengine.engine.importers.repr_message import message_of_repr, role_of_repr
 from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.transcript import EntryType, RepairAction
 from ctxengine.engine.lexeme import Node, NodeKind, parse
@@ -43,7 +43,6 @@ _ROLES = {
     "system": "system",
     "developer": "system",
 }
-_REPR_ROLE = re.compile(r"role='(\w+)' content=")
 _REASONING_MEMBERS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -107,8 +106,7 @@ def loose_turns(messages: Iterable[Node]) -> list[Turn]:
 def role_of_message(message: Node) -> str:
     """One of user, assistant, tool and system; what has no known role is the user's."""
     if message.kind is NodeKind.STRING:
-        found = _REPR_ROLE.match(message.text() or "")
-        return _ROLES.get(found[1] if found else "user", "user")
+        return _ROLES.get(role_of_repr(message.text() or "") or "user", "user")
     given = text_at(message, "role") or text_at(message, "type") or ""
     return _ROLES.get(given.lower(), "user")
 
@@ -132,8 +130,11 @@ def read_message(message: Node) -> Said:
     """Read a message of any known form."""
     said = Said(role_of_message(message))
     if message.kind is NodeKind.STRING:
-        said.pieces.text(message)
-        return said
+        shown = message_of_repr(message.text() or "")
+        if shown is None:
+            said.pieces.text(message)
+            return said
+        message = shown
     content = message.get("content")
     parts = message.get("parts")
     said.pieces.reasoning(sum(bool(text_at(message, name)) for name in _REASONING_MEMBERS))
@@ -197,7 +198,8 @@ def _calls_of(message: Node) -> list[Node]:
 
 def _tool_message(message: Node, content: Node | None) -> Result:
     call_id = text_at(message, "tool_call_id") or text_at(message, "toolCallId")
-    name = text_at(message, "name") or text_at(message, "function") or text_at(message, "toolName")
+    names = ("name", "function", "toolName", "tool_name")
+    name = next((found for found in (text_at(message, key) for key in names) if found), None)
     failed = object_at(message, "error") is not None
     is_error = message.get("isError")
     failed = failed or (is_error is not None and is_error.kind is NodeKind.TRUE)

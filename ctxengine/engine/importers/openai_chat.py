@@ -193,7 +193,7 @@ def _add_system(
 
 
 def _turn(message: Node) -> Turn:
-    value = message.value()
+    value = message.peek()
     role = value.get("role") if isinstance(value, dict) else None
     return Turn(role if isinstance(role, str) else "", message)
 

@@ -115,7 +115,7 @@ class OpenAIResponses:
 
 def item_turns(items: Iterable[Node]) -> list[Turn]:
     """Items with the side they belong to: assistant, a role of the user's side, `result` or `summary`."""
-    return [Turn(_side(item.value()), item) for item in items]
+    return [Turn(_side(item.peek()), item) for item in items]
 
 
 def add_items(

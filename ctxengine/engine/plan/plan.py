@@ -53,6 +53,9 @@ class Plan(BaseModel):
     policy: BudgetPolicy
     prefix_ttl: Literal["5m", "1h"] = "5m"
     """Life asked for the prefix's cache entries; no part of the plan's identity, it never rotates an epoch."""
+    fresh_rows: Literal["moving", "appended"] = "moving"
+    """Where rows 11 to 14 stand inside a run: at its end, wherever that is, or each block where it was first sent, with later
+    steps adding only what changed. The latter on models that bind their reasoning to every byte before it (design 7.12)."""
     policy_text: str
     framing: str
     framing_version: str
@@ -70,6 +73,10 @@ class Plan(BaseModel):
     authority_scope_hashes: tuple[str, ...] | None = None
     """Sorted sha256 of granted scopes, outside the prompt; None when nobody stated an authority yet, which is not the same
     as an authority without scopes (spec, Authorization changes)."""
+    deferral: Literal["index", "native"] = "index"
+    """How the deferred tools are reached in this epoch: what the policy asks for where the model can, else the index."""
+    had_search: bool = False
+    """Whether an earlier epoch let the provider's own search find tools: what it left may refer to what is gone."""
     environment: dict[str, str] = {}
     """What the session is bound to, outside the prompt."""
     builder: str = BUILDER_VERSION
@@ -92,8 +99,25 @@ class Plan(BaseModel):
 
     @property
     def deferred(self) -> tuple[PinnedTool, ...]:
-        """Tools that the index names, in their stable order."""
+        """Tools that are reached without being defined in the prompt, in their stable order."""
         return tuple(tool for tool in self.tools if tool.group == "deferred")
+
+    @property
+    def indexed(self) -> tuple[PinnedTool, ...]:
+        """Tools that row 6 names; none where the provider's own search finds them."""
+        return self.deferred if self.deferral == "index" else ()
+
+    @property
+    def kept_aside(self) -> tuple[PinnedTool, ...]:
+        """Tools whose definitions travel outside the prompt, for the provider's own search to find."""
+        return self.deferred if self.deferral == "native" else ()
+
+    @property
+    def searchable(self) -> frozenset[str] | None:
+        """Wire names that results of the provider's search may still refer to (`RenderContext.searchable`)."""
+        if self.deferral == "native":
+            return frozenset(tool.wire_name for tool in (*self.defined, *self.deferred))
+        return frozenset() if self.had_search else None
 
     @property
     def skipped_names(self) -> list[str]:
@@ -126,7 +150,7 @@ def row_texts(plan: Plan, nonce_key: bytes) -> dict[int, str]:
         3: model_view(plan.instructions),
         4: persona_text(plan.persona),
         6: index_text(
-            plan.deferred,
+            plan.indexed,
             caller=plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL,
             nonce_key=nonce_key,
         ),
@@ -145,10 +169,14 @@ def wire_prefix(plan: Plan, nonce_key: bytes) -> WirePrefix:
     texts = row_texts(plan, nonce_key)
     return WirePrefix(
         system=tuple(texts[row] for row in sorted(texts)),
-        tools=tuple(
-            WireTool(tool.wire_name, model_view(tool.description), tool.input_schema)
-            for tool in plan.defined
-        ),
+        tools=_definitions(plan.defined),
+        deferred=_definitions(plan.kept_aside),
+    )
+
+
+def _definitions(tools: tuple[PinnedTool, ...]) -> tuple[WireTool, ...]:
+    return tuple(
+        WireTool(tool.wire_name, model_view(tool.description), tool.input_schema) for tool in tools
     )
 
 

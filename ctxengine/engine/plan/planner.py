@@ -9,6 +9,7 @@ from typing import Literal
 from ctxengine.engine.budget.arithmetic import frame
 from ctxengine.engine.budget.classes import PREFIX_CLASSES, RULE_OF, BudgetClass
 from ctxengine.engine.budget.policy import BudgetPolicy
+from ctxengine.engine.cache.bound_reasoning import loses_reasoning
 from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.errors import PlanOverflow
 from ctxengine.engine.plan.authority import scope_hashes
@@ -23,11 +24,18 @@ from ctxengine.engine.plan.plan import (
     wire_prefix_sha256,
 )
 from ctxengine.engine.plan.policy_text import POLICY_TEXT
-from ctxengine.engine.plan.tool_surface import select_tools
+from ctxengine.engine.plan.tool_surface import Aside, select_tools
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.trust.framing import FRAMING_VERSION, framing_text
+from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.wire.names import wire_names
+from ctxengine.engine.wire.tool_search import (
+    MOST_DEFERRED,
+    RESERVED_NAMES,
+    defers_natively,
+    search_declaration,
+)
 
 _ROW_CLASS = {
     1: BudgetClass.PLATFORM,
@@ -66,9 +74,13 @@ class PlanRequest:
     agent_name: str = ""
     agent_version: str = ""
     policy: BudgetPolicy = BudgetPolicy()
+    had_search: bool = False
+    """Whether an earlier epoch of the session deferred natively."""
     prefix_ttl: Literal["5m", "1h"] = "5m"
     """An hour for scheduled runs, which wait on children and slow tools; the default for every other session."""
     epoch: int = 1
+    factor: float = 1.0
+    """Calibration factor in force: what divides the budget that the prefix is held against. No part of the plan."""
 
 
 def resolve_plan(
@@ -82,8 +94,16 @@ def resolve_plan(
         RequiredToolMissing: a required tool cannot be defined.
     """
     authority = scope_hashes(request.scopes) if request.scopes is not None else request.authority
-    draft = _draft(request, _surface(request, authority, counter, nonce_key), counter, renderer)
-    draft = draft.model_copy(update={"authority_scope_hashes": authority})
+    aside, unserved = _aside(request, counter, renderer)
+    surface = _surface(request, authority, counter, nonce_key, aside)
+    draft = _draft(request, surface, counter, renderer)
+    draft = draft.model_copy(
+        update={
+            "authority_scope_hashes": authority,
+            "deferral": "native" if aside is not None else "index",
+            "had_search": request.had_search,
+        }
+    )
     by_class = measure_classes(draft, counter=counter, nonce_key=nonce_key)
     warnings = check_caps(by_class, request.policy)
     total = sum(entry.tokens for entry in by_class.values())
@@ -93,11 +113,29 @@ def resolve_plan(
             "by_class": by_class,
             "row_counts": _row_counts(draft, counter=counter, nonce_key=nonce_key),
             "prefix_tokens": total,
-            "warnings": (*warnings, *_skill_warnings(draft)),
+            "warnings": (*unserved, *warnings, *_skill_warnings(draft)),
             "prefix_sha256": neutral_prefix_sha256(draft),
             "wire_prefix_sha256": wire_prefix_sha256(draft, nonce_key, renderer),
         }
     )
+
+
+def _aside(
+    request: PlanRequest, counter: TokenCounter, renderer: WireRenderer
+) -> tuple[Aside | None, tuple[str, ...]]:
+    """The provider's own search where the policy asks for it and the model has it, else a warning that says why not."""
+    if request.policy.deferral != "native":
+        return None, ()
+    names = wire_names(tuple(tool.name for tool in request.tools))
+    taken = RESERVED_NAMES.get(renderer.api, frozenset()) & set(names.values())
+    if not defers_natively(request.provider, request.model):
+        why = f"{model_view(request.model)} at {model_view(request.provider)} is not known to defer tools natively"
+    elif taken:
+        why = f"a tool has the name of the provider's own search, {', '.join(sorted(taken))}"
+    else:
+        search = counter.text(search_declaration(request.provider))
+        return Aside(search, MOST_DEFERRED), ()
+    return None, (f"Deferred tools stand in the index: {why}.",)
 
 
 def _surface(
@@ -105,6 +143,7 @@ def _surface(
     authority: tuple[str, ...] | None,
     counter: TokenCounter,
     nonce_key: bytes,
+    aside: Aside | None,
 ) -> tuple[PinnedTool, ...]:
     """The candidates with wire names, counts, groups and reasons."""
     names = wire_names(tuple(tool.name for tool in request.tools))
@@ -124,7 +163,16 @@ def _surface(
         authority=frozenset(authority) if authority is not None else None,
         has_skills=bool(request.skills),
         meter=IndexMeter(counter, caller, nonce_key),
+        once=counter.tools_once,
+        aside=aside,
     )
+
+
+def _fresh_rows(request: PlanRequest, renderer: WireRenderer) -> Literal["moving", "appended"]:
+    """Where fresh rows stand inside a run. What a transcript was made of stays as it was: its requests are not sent."""
+    if not request.policy.enforce_caps:
+        return "moving"
+    return "appended" if loses_reasoning(renderer.api, request.model) else "moving"
 
 
 def _draft(
@@ -140,6 +188,7 @@ def _draft(
         model=request.model,
         window=request.window,
         max_output=request.max_output,
+        fresh_rows=_fresh_rows(request, renderer),
         policy=request.policy,
         prefix_ttl=request.prefix_ttl,
         policy_text=POLICY_TEXT,
@@ -172,9 +221,9 @@ def measure_classes(
         items[_ROW_CLASS[row]] += 1
     items[BudgetClass.PERSONA] = len(plan.persona)
     items[BudgetClass.SNAPSHOT] = len(plan.snapshot)
-    items[BudgetClass.DEFERRED] = len(plan.deferred)
+    items[BudgetClass.DEFERRED] = len(plan.indexed)
     items[BudgetClass.SKILL_CATALOG] = len(plan.skills)
-    tokens[BudgetClass.TOOLS] = sum(tool.tokens for tool in plan.defined)
+    tokens[BudgetClass.TOOLS] = definitions_tokens(plan, counter)
     items[BudgetClass.TOOLS] = len(plan.defined)
     return {
         name.value: ClassTokens(
@@ -193,7 +242,7 @@ def _row_counts(
 ) -> dict[str, tuple[int, int]]:
     entries = {
         4: len(plan.persona),
-        6: len(plan.deferred),
+        6: len(plan.indexed),
         7: len(plan.skills),
         8: len(plan.snapshot),
     }
@@ -202,8 +251,18 @@ def _row_counts(
         for row, text in row_texts(plan, nonce_key).items()
     }
     if plan.defined:
-        counts["5"] = (sum(tool.tokens for tool in plan.defined), len(plan.defined))
+        counts["5"] = (definitions_tokens(plan, counter), len(plan.defined))
     return counts
+
+
+def definitions_tokens(plan: Plan, counter: TokenCounter) -> int:
+    """What row 5 takes: every definition in the prompt, once what declaring any tool costs, and the provider's own search.
+
+    Definitions kept aside for that search take nothing before it finds them.
+    """
+    whole = sum(tool.tokens for tool in plan.defined)
+    whole += counter.tools_once if plan.defined else 0
+    return whole + (counter.text(search_declaration(plan.provider)) if plan.kept_aside else 0)
 
 
 def check_caps(by_class: dict[str, ClassTokens], policy: BudgetPolicy) -> list[str]:
@@ -261,7 +320,7 @@ def _check_floors(request: PlanRequest, prefix_tokens: int) -> None:
         max_output=request.max_output,
         prefix_tokens=prefix_tokens,
         policy=policy,
-        factor=1.0,
+        factor=request.factor,
     )
     needed = policy.history_floor + policy.recall_floor
     if fixed.body < needed:

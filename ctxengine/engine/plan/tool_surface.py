@@ -32,6 +32,15 @@ class Claim(IntEnum):
     """Tools of servers: reads before writes, then by server, then by name."""
 
 
+class Aside(NamedTuple):
+    """A provider that keeps definitions aside for a search of its own."""
+
+    search_tokens: int
+    """What declaring the search takes (tokens)."""
+    most: int
+    """Definitions that one request may keep aside."""
+
+
 class _Chosen(NamedTuple):
     defined: tuple[PinnedTool, ...]
     over: tuple[PinnedTool, ...]
@@ -45,6 +54,8 @@ def select_tools(
     authority: frozenset[str] | None = None,
     has_skills: bool = False,
     meter: IndexMeter | None = None,
+    once: int = 0,
+    aside: Aside | None = None,
 ) -> tuple[PinnedTool, ...]:
     """Assign each candidate to a group, with the reason, ordered by name.
 
@@ -54,6 +65,8 @@ def select_tools(
         authority: hashes of the scopes granted; None when nobody stated any, and then no tool is withheld for want of one.
         has_skills: whether the catalog names anything to load.
         meter: measures the deferred index; without it nothing is deferred.
+        once: tokens that declaring any tool costs, whatever their number.
+        aside: where the provider's own search finds deferred tools; None defers through the index.
 
     Raises:
         PlanOverflow: tools that the configuration names take more tokens than the class allows.
@@ -65,32 +78,70 @@ def select_tools(
         return _ordered([_grouped(tool, "defined", _why(tool)) for tool in kept], hidden)
     caller = next((tool for tool in visible if _is(tool, ControlTool.TOOL_CALL)), None)
     others = [tool for tool in visible if tool is not caller]
-    if caller is not None and meter is not None:
-        chosen = _with_index(others, caller, policy, meter)
+    if aside is not None:
+        chosen = _with_search(others, policy, once, aside)
         if chosen is not None:
             return _ordered(chosen, hidden)
-    plain = _define(others, policy)
+        caller = None
+    if caller is not None and meter is not None:
+        chosen = _with_index(others, caller, policy, meter, once)
+        if chosen is not None:
+            return _ordered(chosen, hidden)
+    plain = _define(others, policy, once)
     skipped = [_grouped(tool, "skipped", tool.reason) for tool in plain.over]
     return _ordered([*plain.defined, *skipped], hidden)
 
 
 def _with_index(
-    tools: Sequence[PinnedTool], caller: PinnedTool, policy: BudgetPolicy, meter: IndexMeter
+    tools: Sequence[PinnedTool],
+    caller: PinnedTool,
+    policy: BudgetPolicy,
+    meter: IndexMeter,
+    once: int,
 ) -> list[PinnedTool] | None:
-    """The surface with a deferred index; None when there is nothing to defer or nothing of it fits the index."""
+    """The surface where something is to be deferred; None when nothing is."""
     configured = [tool for tool in tools if tool.deferred and _claim(tool) > Claim.ALWAYS]
     names = {tool.name for tool in configured}
     competing = [tool for tool in tools if tool.name not in names]
-    if not configured and not _define(competing, policy).over:
+    if not configured and not _define(competing, policy, once).over:
         return None
     # The tool that reaches the index takes a slot itself, so the others are chosen once more beside it.
-    chosen = _define([*competing, caller], policy)
+    chosen = _define([*competing, caller], policy, once)
     waiting = [
         *(_grouped(tool, "deferred", "deferred by configuration") for tool in _ranked(configured)),
         *(_grouped(tool, "deferred", tool.reason) for tool in chosen.over),
     ]
     indexed, left = _fit_index(waiting, policy, meter)
-    return [*chosen.defined, *indexed, *left] if indexed else None
+    if indexed:
+        return [*chosen.defined, *indexed, *left]
+    # Without an entry its tool has nothing to name and gives its slot back; what was to be deferred still gets none.
+    plain = _define(competing, policy, once)
+    out = [tool for tool in left if tool.name in names]
+    return [*plain.defined, *(_grouped(tool, "skipped", tool.reason) for tool in plain.over), *out]
+
+
+def _with_search(
+    tools: Sequence[PinnedTool], policy: BudgetPolicy, once: int, aside: Aside
+) -> list[PinnedTool] | None:
+    """The surface where the provider's own search finds what is deferred; None when nothing is."""
+    configured = _ranked(tool for tool in tools if tool.deferred and _claim(tool) > Claim.ALWAYS)
+    if len(configured) == len(tools):
+        # A request in which every definition is kept aside is refused.
+        configured = configured[1:]
+    names = {tool.name for tool in configured}
+    competing = [tool for tool in tools if tool.name not in names]
+    if not configured and not _define(competing, policy, once).over:
+        return None
+    chosen = _define(competing, policy, once + aside.search_tokens)
+    waiting = [
+        *(_grouped(tool, "deferred", "deferred by configuration") for tool in configured),
+        *(_grouped(tool, "deferred", tool.reason) for tool in chosen.over),
+    ]
+    left = [
+        _grouped(tool, "skipped", f"{tool.reason}; over the provider's {aside.most:,}")
+        for tool in waiting[aside.most :]
+    ]
+    return [*chosen.defined, *waiting[: aside.most], *left]
 
 
 def _fit_index(
@@ -112,11 +163,11 @@ def _fit_index(
     return indexed, left
 
 
-def _define(tools: Sequence[PinnedTool], policy: BudgetPolicy) -> _Chosen:
+def _define(tools: Sequence[PinnedTool], policy: BudgetPolicy, once: int) -> _Chosen:
     cap = policy.cap(BudgetClass.TOOLS)
     defined: list[PinnedTool] = []
     over: list[PinnedTool] = []
-    tokens = 0
+    tokens = once
     for tool in _ranked(tools):
         claim = _claim(tool)
         if cap.items is not None and len(defined) >= cap.items:
@@ -128,7 +179,7 @@ def _define(tools: Sequence[PinnedTool], policy: BudgetPolicy) -> _Chosen:
             continue
         if cap.tokens is not None and tokens + tool.tokens > cap.tokens:
             if claim is not Claim.DISCOVERED:
-                raise _too_many_tokens(tools, cap.tokens)
+                raise _too_many_tokens(tools, cap.tokens, once)
             over.append(_grouped(tool, "skipped", f"over the cap of {cap.tokens:,} tokens"))
             continue
         tokens += tool.tokens
@@ -136,12 +187,12 @@ def _define(tools: Sequence[PinnedTool], policy: BudgetPolicy) -> _Chosen:
     return _Chosen(tuple(defined), tuple(over))
 
 
-def _too_many_tokens(tools: Sequence[PinnedTool], cap: int) -> PlanOverflow:
+def _too_many_tokens(tools: Sequence[PinnedTool], cap: int, once: int) -> PlanOverflow:
     named = [tool for tool in tools if _claim(tool) is not Claim.DISCOVERED]
     largest = sorted(named, key=lambda tool: (-tool.tokens, tool.name))[:3]
     return PlanOverflow(
         BudgetClass.TOOLS.value,
-        sum(tool.tokens for tool in named),
+        sum(tool.tokens for tool in named) + once,
         cap,
         "Shorten descriptions and schemas, or defer some of the largest: "
         + ", ".join(f"{tool.name} ({tool.tokens:,})" for tool in largest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctxengine.engine.wire.rules import Violation
-from ctxengine.providers.strict_local.exchange import Json
+from ctxengine.providers.strict_local.exchange import Json, object_of, objects, text_of
 from ctxengine.providers.strict_local.refusal import Refusal
 from ctxengine.providers.strict_local.rules import Wording, at, dotted, members, message_of
 
@@ -126,11 +126,13 @@ def _marker_place(found: _Found, body: Json) -> Refusal:
     return Refusal(f"{path}.{kind}.cache_control: Extra inputs are not permitted")
 
 
-def _reference(found: _Found, _body: Json) -> Refusal:
-    name = found[0].detail.split("'")[1]
-    return Refusal(
-        f"{dotted(found[0].path)}: Tool reference '{name}' not found in available tools"
-    )
+def _reference(found: _Found, body: Json) -> Refusal:
+    content = at(body, found[0].path).get("content")
+    inner = object_of(content).get("tool_references") if isinstance(content, dict) else content
+    declared = {tool.get("name") for tool in objects(body.get("tools"))}
+    names = [text_of(entry.get("tool_name")) for entry in objects(inner)]
+    gone = next(name for name in names if name not in declared)
+    return Refusal(f"{dotted(found[0].path)}: Tool reference '{gone}' not found in available tools")
 
 
 def _said(text: str) -> Wording:

@@ -45,7 +45,7 @@ def answer_skill_load(call: ControlCall) -> ControlAnswer:
             needed_tokens=skill.body_tokens,
             left_tokens=cap.tokens - taken,
         )
-    draft = load_draft(call.log, skill, str(call.run.id))
+    draft = load_draft(call.log, skill, str(call.run.id), principal=call.session.principal)
     if draft is None:
         return _refused("skill_gone", "The skill's text was erased.")
     return ControlAnswer(LOADED, drafts=[draft])

@@ -1,0 +1,236 @@
+"""What a response tells about the cache: its figures held against the prediction, and what they teach (design 8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ctxengine.engine.cache.causes import Cause
+from ctxengine.engine.cache.verdict import CacheVerdict, Expected, Reported, judge
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.tokens.usage import Usage
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import RequestRow
+
+_CACHE_FIELDS = frozenset(
+    {
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "cached_tokens",
+        "cache_write_tokens",
+    }
+)
+_REASON_FIELDS = ('"cache_miss_reason"', '"prompt_cache_diagnostics"')
+_MOST_REASON_CHARS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a response says beside its content."""
+
+    response_raw: str
+    response_model: str
+    reasoned: bool
+    """Whether it holds reasoning."""
+    reasoned_before: Callable[[], bool | None]
+    """Whether the session's answer before did; None where there is none. Asked only where it matters."""
+    at: datetime
+
+
+def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheVerdict:
+    """Judge the reported cache figures of a request."""
+    reason, missed = provider_reason(heard.response_raw)
+    predicted = request.cache.get("predicted")
+    told = usage is not None and usage.prompt_total > 0 and reports_cache(usage.source_raw)
+    if usage is None or not told:
+        return CacheVerdict("unreported", provider_reason=reason, provider_missed=missed)
+    reported = Reported(
+        usage.cache_read,
+        usage.cache_write_5m + usage.cache_write_1h,
+        usage.prompt_total,
+        reason,
+        missed,
+    )
+    if not predicted or predicted["why"] == "no_cache":
+        return CacheVerdict(
+            "unpredicted",
+            reported_read=reported.read,
+            reported_write=reported.write,
+            provider_reason=reason,
+            provider_missed=missed,
+        )
+    expected = Expected(
+        read=predicted["read"],
+        write=predicted["write"],
+        total=predicted["read"] + predicted["write"] + predicted["fresh"],
+        why=predicted["why"],
+        cause=Cause(predicted.get("cause", "")),
+        measured=request.cache.get("measured"),
+        step=request.cache.get("step", 1),
+    )
+    found = judge(expected, reported)
+    if found.cause is Cause.UNEXPLAINED:
+        found = judge(expected, reported, _seen(request, heard))
+    return found
+
+
+def _seen(request: RequestRow, heard: Heard) -> Cause:
+    """What happened since the request was built that explains a shortfall."""
+    slack = request.cache.get("slack")
+    if slack is not None and (heard.at - request.created_at).total_seconds() >= slack:
+        return Cause.EXPIRED_ON_THE_WAY
+    if heard.response_model and not _same_model(request.model, heard.response_model):
+        return Cause.MODEL
+    before = heard.reasoned_before()
+    if before is not None and before != heard.reasoned:
+        return Cause.THINKING
+    return Cause.UNEXPLAINED
+
+
+def _same_model(asked: str, answered: str) -> bool:
+    """Whether an answer's model is the one asked for, perhaps with a date behind it or a prefix in front."""
+    wanted, given = (name.rsplit("/", 1)[-1].lower() for name in (asked, answered))
+    return given.startswith(wanted) or wanted.startswith(given)
+
+
+def reports_cache(usage_raw: str) -> bool:
+    """Whether a usage object has any field about the cache: without one, nothing was said, which is not zero."""
+    return any(f'"{name}"' in usage_raw for name in _CACHE_FIELDS)
+
+
+def provider_reason(response_raw: str) -> tuple[str, int | None]:
+    """The provider's own reason for a miss and the tokens it cost, where the response has one."""
+    if not any(name in response_raw for name in _REASON_FIELDS):
+        return "", None
+    try:
+        data = json.loads(response_raw)
+    except (ValueError, RecursionError):
+        return "", None
+    if not isinstance(data, dict):
+        return "", None
+    anthropic = _mapping(_mapping(data.get("diagnostics")).get("cache_miss_reason"))
+    openai = _mapping(data.get("prompt_cache_diagnostics"))
+    reason = anthropic.get("type") or openai.get("reason") or openai.get("type") or ""
+    missed = anthropic.get("cache_missed_input_tokens", openai.get("cache_missed_tokens"))
+    whole = missed if isinstance(missed, int) and not isinstance(missed, bool) else None
+    return str(reason)[:_MOST_REASON_CHARS], whole
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def verdict_json(verdict: CacheVerdict, *, reasoned: bool) -> dict[str, Any]:
+    """A verdict as a request's row keeps it."""
+    return {
+        "class": verdict.outcome,
+        "expected_read": verdict.expected_read,
+        "reported_read": verdict.reported_read,
+        "expected_write": verdict.expected_write,
+        "reported_write": verdict.reported_write,
+        "tolerance": verdict.tolerance,
+        "basis": verdict.basis,
+        "cause": verdict.cause.value,
+        "provider_reason": verdict.provider_reason,
+        "provider_missed": verdict.provider_missed,
+        "disagreement": verdict.disagreement,
+        "reasoned": reasoned,
+    }
+
+
+def shortfall_draft(request: RequestRow, verdict: CacheVerdict, run: str) -> EventDraft | None:
+    """The event of a shortfall beyond tolerance; None for any other verdict."""
+    if verdict.outcome != "shortfall":
+        return None
+    return EventDraft(
+        type=EventType.CACHE_SHORTFALL,
+        trust=Trust.PLATFORM,
+        run=run,
+        payload={
+            "request": str(request.id),
+            "expected_read": verdict.expected_read,
+            "reported_read": verdict.reported_read,
+            "tolerance": verdict.tolerance,
+            "basis": verdict.basis,
+            "cause": verdict.cause.value,
+            "provider_reason": verdict.provider_reason,
+            "provider_missed": verdict.provider_missed,
+            "disagreement": verdict.disagreement,
+        },
+    )
+
+
+def withholds_reasoning(response_raw: str) -> bool:
+    """Whether a response says that reasoning of its request did not reach the model."""
+    if '"input_transformations"' not in response_raw:
+        return False
+    try:
+        data = json.loads(response_raw)
+    except (ValueError, RecursionError):
+        return False
+    changes = data.get("input_transformations") if isinstance(data, dict) else None
+    return any(
+        _mapping(change).get("type") == "reasoning" and _mapping(change).get("action") == "removed"
+        for change in (changes if isinstance(changes, list) else ())
+    )
+
+
+def _without_reasoning(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's cache part when the provider read it without reasoning."""
+    cache = dict(stored)
+    bare = {
+        entry["digest"]: entry["bare"] for entry in cache.get("entries", ()) if entry.get("bare")
+    }
+    deepest = cache.get("deepest")
+    if deepest and deepest.get("bare"):
+        bare[deepest["digest"]] = deepest["bare"]
+        cache["deepest"] = deepest | {"digest": deepest["bare"]}
+    cache["entries"] = [
+        entry | {"digest": bare.get(entry["digest"], entry["digest"])}
+        for entry in cache.get("entries", ())
+    ]
+    for name in ("reach", "at"):
+        cache[name] = bare.get(cache.get(name, ""), cache.get(name, ""))
+    return cache
+
+
+def measured_entries(
+    request: RequestRow, usage: Usage, verdict: CacheVerdict, *, withheld: bool
+) -> dict[str, Any]:
+    """The request's cache part with the provider's own counts beside the entries they belong to.
+
+    Args:
+        withheld: the provider said that it read the request without some of its reasoning.
+    """
+    cache = _without_reasoning(request.cache) if withheld else dict(request.cache)
+    predicted = cache.get("predicted")
+    if not predicted:
+        return cache
+    if cache.get("step", 1) > 1:
+        total = max(1, sum(predicted[part] for part in ("read", "write", "fresh")))
+        cache["entries"] = [
+            entry | {"measured": entry["tokens"] * usage.prompt_total // total}
+            for entry in cache.get("entries", ())
+        ]
+        return cache
+    told: dict[str, int] = {}
+    deepest = cache.get("deepest")
+    entries = {entry["digest"]: entry for entry in cache.get("entries", ())}
+    if cache.get("at") and verdict.outcome == "agrees" and usage.cache_read:
+        told[cache["at"]] = usage.cache_read
+    if deepest:
+        # What was read and written ends at the deepest marker; where nothing was, its prefix is below the minimum.
+        reach = usage.cache_read + usage.cache_write_5m + usage.cache_write_1h
+        if reach:
+            entries.setdefault(deepest["digest"], deepest)
+            told[deepest["digest"]] = reach
+        else:
+            entries.pop(deepest["digest"], None)
+    cache["entries"] = [
+        entry | {"measured": told.get(digest, entry.get("measured"))}
+        for digest, entry in entries.items()
+    ]
+    return cache

@@ -1,0 +1,95 @@
+"""Fresh rows that stay where they were sent: kept as events, read back for later steps of the run (design 7.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.inputs import Prepared, StepInputs
+from ctxengine.engine.items import ContentFormat, ItemKind
+from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import SessionLog
+from ctxengine.engine.request import ModelRequest, SentBlock
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.service.request_rows import fresh_digest
+
+
+def sent_before(log: SessionLog, plan: Plan, earlier: StepInputs | None) -> tuple[SentBlock, ...]:
+    """The blocks of the run so far; none where the plan moves its fresh rows.
+
+    Args:
+        earlier: inputs of the run's latest request; None for its first step.
+    """
+    if plan.fresh_rows != "appended" or earlier is None:
+        return ()
+    own = () if earlier.fresh_event is None else (earlier.fresh_event,)
+    return blocks_of(log, (*earlier.sent, *own))
+
+
+def blocks_of(log: SessionLog, sequences: Sequence[int]) -> tuple[SentBlock, ...]:
+    """The blocks that these events keep, in their order."""
+    if not sequences:
+        return ()
+    wanted = set(sequences)
+    events = [*reversed(log.latest({EventType.FRESH_SENT}, limit=len(wanted)))]
+    if {event.sequence for event in events} != wanted:
+        # An older request: its blocks are not the newest ones.
+        first, last = min(wanted), max(wanted)
+        events = [
+            event
+            for event in log.events(after=EventSeq(first - 1), limit=last - first + 1)
+            if event.sequence in wanted
+        ]
+    bodies = {event.body.id for event in events if event.body is not None}
+    texts = log.texts(bodies)
+    return tuple(
+        _block(event, texts.get(event.body.id) if event.body else None) for event in events
+    )
+
+
+def _block(event: EventRecord, text: str | None) -> SentBlock:
+    payload = event.payload
+    return SentBlock(
+        sequence=event.sequence,
+        before=EventSeq(payload["before"]),
+        text=text,
+        digest=payload["digest"],
+        tokens=payload["tokens"],
+        rows=payload["rows"],
+    )
+
+
+def sent_draft(
+    prepared: Prepared, built: ModelRequest, *, run: str, owner: str
+) -> EventDraft | None:
+    """The event that keeps what a step adds; None where it adds nothing, or where fresh rows move."""
+    added = prepared.run.added
+    if not added:
+        return None
+    return EventDraft(
+        type=EventType.FRESH_SENT,
+        trust=Trust.MEMORY,
+        run=run,
+        payload={
+            "format": ContentFormat.TEXT.value,
+            "before": _place(prepared),
+            "rows": dict(prepared.run.added_rows),
+            "tokens": sum(prepared.run.added_tokens.values()),
+            "digest": fresh_digest(built),
+            "content_sequence": prepared.inputs.content_head,
+        },
+        body=added,
+        owner=owner,
+    )
+
+
+def _place(prepared: Prepared) -> int:
+    """Where the block stands: before the user input that nobody has answered yet, else behind everything so far."""
+    place = prepared.inputs.content_head + 1
+    for unit in reversed(prepared.run.active):
+        if unit.items[0].kind is not ItemKind.USER_MESSAGE:
+            break
+        place = unit.sequence
+    return place

@@ -1,0 +1,65 @@
+"""Uploaded files on their way to the job that reads them: private, in the data folder, gone when the job has ended.
+
+Several web processes and workers must share that folder.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from django.conf import settings
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+_KEPT_S = 2 * 24 * 3600
+"""After this long no job can still want a file."""
+
+
+def stage(chunks: Iterable[bytes]) -> str:
+    """Write an upload to a file that only this system's user can read, and give its name."""
+    folder = _folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _drop_forgotten(folder)
+    name = uuid4().hex
+    path = folder / name
+    try:
+        with path.open("xb") as file:
+            path.chmod(0o600)
+            file.writelines(chunks)
+    except OSError:
+        discard(name)
+        raise
+    return name
+
+
+def staged(name: str) -> Path:
+    """Where a staged file lies.
+
+    Raises:
+        ValueError: the name is none that `stage` gives.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r:.80} names no uploaded file.")
+    return _folder() / name
+
+
+def discard(name: str) -> None:
+    """Remove a staged file; one that is gone already stays gone."""
+    staged(name).unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    return Path(settings.CTX_DATA_DIR) / "uploads"
+
+
+def _drop_forgotten(folder: Path) -> None:
+    """Remove what jobs left behind that never came to their end."""
+    oldest = time.time() - _KEPT_S
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()

@@ -1,0 +1,119 @@
+"""Predicted cache reads equal those of the strict provider over real and made conversations, on each API and cache.
+
+`bench/prediction.py` measures the whole corpus; this takes a sample of it, and sessions made for what the corpus lacks.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+
+from bench.replaying import TARGETS, Clock, Compared, Replaying, on_clock, replay, tools_of
+from ctxengine.engine.importers.registry import NotATranscript, read
+from ctxengine.providers.strict_local.script import Reply, ScriptedCall
+from ctxengine.service.specs import Content, PolicySpec, ServiceError
+from tests.cast import TOOLS, new_actor
+
+pytestmark = pytest.mark.django_db
+
+_SAMPLED = 6
+_STEPS = 5
+_LONG = "Word by word. " * 500
+_GAPS = (2.0, 40.0, 9.0, 400.0, 5.0, 2_100.0)
+
+
+def made(
+    provider: str, model: str, policy: PolicySpec | None = None, **extra: object
+) -> list[Compared]:
+    """A session with parallel calls, pictureless runs, long gaps and pressure on its budget."""
+    clock = Clock()
+    with on_clock(clock):
+        driver = Replaying(
+            new_actor(),
+            provider,
+            model,
+            name="made",
+            instructions=_LONG,
+            tools=TOOLS,
+            policy=policy,
+            clock=clock,
+            extra=dict(extra),
+        )
+        for turn in range(5):
+            driver.ask(Content(raw=f"Question {turn}, with some words of its own."))
+            many = 1 + turn * 3
+            driver.answer(Reply(calls=tuple(ScriptedCall("read", "{}") for _ in range(many))))
+            for _ in range(many):
+                driver.result(0, Content(raw=f"Found in turn {turn}. " * 60))
+            clock.advance(_GAPS[turn % len(_GAPS)])
+            driver.answer(Reply(text=f"Answer {turn}.", plain=True))
+            clock.advance(_GAPS[(turn + 3) % len(_GAPS)])
+    return driver.compared
+
+
+@pytest.mark.parametrize(("provider", "model"), TARGETS)
+def test_a_made_session_is_predicted_to_the_last_step(provider: str, model: str) -> None:
+    steps = made(provider, model)
+    assert [step for step in steps if not step.equal] == []
+    assert {step.verdict["class"] for step in steps} <= {"agrees"}
+    assert any(step.reported for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "extra"),
+    [
+        ("anthropic", "claude-sonnet-4-6", {"thinking": {"type": "adaptive"}}),
+        ("openai-responses", "gpt-5.6-terra", {"reasoning": {"effort": "medium"}}),
+    ],
+)
+def test_a_session_that_reasons_is_predicted_too(
+    provider: str, model: str, extra: dict[str, object]
+) -> None:
+    steps = made(provider, model, **extra)
+    assert [step for step in steps if not step.equal] == []
+    # Where the provider withholds reasoning whose place moved, none of it is lost at the end of its run.
+    lost = any(step.cause == "run_boundary" for step in steps)
+    assert lost == (provider == "anthropic")
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(("provider", "model"), TARGETS)
+def test_a_sample_of_the_corpus_is_predicted(
+    provider: str, model: str, corpus_folder: Path
+) -> None:
+    steps: list[Compared] = []
+    for path in _sample(corpus_folder, f"{provider}{model}"):
+        try:
+            sessions = read(path.read_text(encoding="utf-8", errors="replace"), name=path.name)
+        except NotATranscript:
+            continue
+        foreign = max(sessions.sessions, key=lambda one: len(one.entries))
+        clock = Clock()
+        with on_clock(clock):
+            try:
+                driver = Replaying(
+                    new_actor(),
+                    provider,
+                    model,
+                    name=path.name,
+                    instructions=foreign.instructions,
+                    tools=tools_of(foreign),
+                    clock=clock,
+                )
+            except ServiceError:
+                continue
+            for number, _ in enumerate(replay(foreign, driver, most_steps=_STEPS)):
+                clock.advance(_GAPS[number % len(_GAPS)])
+        steps += driver.compared
+    assert steps
+    equal = sum(step.equal for step in steps)
+    assert equal >= 0.99 * len(steps), [step for step in steps if not step.equal]
+
+
+def _sample(folder: Path, seed: str) -> list[Path]:
+    """A few small files, another choice for each target, the same in every run."""
+    files = [p for p in folder.rglob("*") if p.is_file() and p.stat().st_size < 200_000]
+    files.sort(key=lambda path: zlib.crc32(f"{seed}{path.name}".encode()))
+    return files[:_SAMPLED]
