@@ -14,9 +14,10 @@ from ctxengine.site import commandline
 def main() -> None:
     """Run one management command against the instance that the environment or `--data` names."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ctxengine.site.settings")
-    argv = commandline.take_data_option(sys.argv)
-    with commandline.database_for(argv):
-        execute_from_command_line(argv)
+    with commandline.told_in_a_line():
+        argv = commandline.take_data_option(sys.argv)
+        with commandline.database_for(argv):
+            execute_from_command_line(argv)
 
 
 if __name__ == "__main__":

@@ -185,6 +185,12 @@ PROBLEMS: tuple[ProblemKind, ...] = (
         "A required tool does not fit",
         "Free its class, or defer others.",
     ),
+    ProblemKind(
+        "summary_model_not_allowed",
+        422,
+        "Another provider may not summarise",
+        "Name a model of one of those in `detail`.",
+    ),
     ProblemKind("unknown_class", 422, "No such budget class", "Use one of those named."),
     ProblemKind("unknown_reason", 422, "No such reason for a rotation", "Use one of those named."),
     ProblemKind("reason_required", 422, "The note is missing", "Say why in `note`."),

@@ -4,7 +4,8 @@
 
 Every conversation of the corpus is lived again on each API (and, for OpenAI, on each of its two caches), with gaps between the
 steps that now and then outlast a cache life. Printed: steps, equal ones in percent, and every difference with what is known of
-it. How the two sides are made comparable is said in `bench.replaying`.
+it. How the two sides are made comparable is said in `bench.replaying`. Exits with 1 where any target stays below 99 % or had
+nothing to measure, and with 2 where there is no corpus.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 _GAPS = (2.0, 9.0, 30.0, 4.0, 120.0, 3.0, 15.0, 400.0, 5.0, 8.0, 60.0, 2_000.0)
 """Seconds between steps, in turn."""
+LEAST_PERCENT = 99
+"""Share of steps of each target whose cache reads must be as predicted."""
+NO_CORPUS = 2
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure on a Postgres of its own."""
+    """Measure on a Postgres of its own; gives the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, default=None)
     parser.add_argument("--steps", type=int, default=60, help="most steps of one conversation")
@@ -37,8 +41,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     corpus = args.corpus or Path(os.environ.get("CTX_CORPUS_DIR") or ROOT / "../shared/corpus")
     if not corpus.is_dir():
-        print(f"There is no corpus at {corpus}; nothing to measure. Name one with --corpus.")
-        return 0
+        print(f"There is no corpus at {corpus}; nothing was measured. Name one with --corpus.")
+        return NO_CORPUS
     with tempfile.TemporaryDirectory(prefix="ctxengine-bench-") as folder:
         Path(folder).chmod(0o711)
         os.environ["CTX_DATA_DIR"] = folder
@@ -56,17 +60,17 @@ def main(argv: list[str] | None = None) -> int:
             from django.core.management import call_command
 
             call_command("migrate", interactive=False, verbosity=0)
-            measure(corpus, args)
+            code = exit_code(measure(corpus, args))
         finally:
             from django.db import connections
 
             connections.close_all()
             server.stop()
-    return 0
+    return code
 
 
-def measure(corpus: Path, args: argparse.Namespace) -> None:
-    """Print one block for each API and model."""
+def measure(corpus: Path, args: argparse.Namespace) -> dict[str, list[Any]]:
+    """Print one block for each API and model; gives the steps of each."""
     from bench.replaying import TARGETS, Clock, Replaying, on_clock, replay, tools_of
     from ctxengine.engine.importers.registry import NotATranscript, read
     from ctxengine.ledger.models import Tenant
@@ -83,6 +87,7 @@ def measure(corpus: Path, args: argparse.Namespace) -> None:
         except NotATranscript:
             continue
         sessions += [(f"{path.parent.name}/{path.name}", one) for one in found.sessions]
+    measured: dict[str, list[Any]] = {}
     for provider, model in TARGETS:
         if args.target not in f"{provider} {model}":
             continue
@@ -111,7 +116,26 @@ def measure(corpus: Path, args: argparse.Namespace) -> None:
             except (ServiceError, RuntimeError) as error:
                 skipped[f"ended early: {getattr(error, 'code', str(error)[:120])}"] += 1
             steps += driver.compared
-        report(f"{provider} {model}", steps, skipped, time.monotonic() - began, args.show)
+        title = f"{provider} {model}"
+        measured[title] = steps
+        report(title, steps, skipped, time.monotonic() - began, args.show)
+    return measured
+
+
+def exit_code(measured: dict[str, list[Any]]) -> int:
+    """0 where every target met the threshold, else 1, with a line for each that did not."""
+    below = {title: steps for title, steps in measured.items() if not good_enough(steps)}
+    for title, steps in below.items():
+        equal = sum(step.equal for step in steps)
+        print(f"Below {LEAST_PERCENT} %: {title}, {equal:,} of {len(steps):,} steps as predicted.")
+    if not measured:
+        print("No target was measured. Name one with --target, or none for all.")
+    return 0 if measured and not below else 1
+
+
+def good_enough(steps: list[Any]) -> bool:
+    """Whether enough steps are as predicted; none at all prove nothing."""
+    return bool(steps) and 100 * sum(step.equal for step in steps) >= LEAST_PERCENT * len(steps)
 
 
 def files(corpus: Path, only: str) -> Iterator[Path]:

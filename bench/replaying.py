@@ -95,6 +95,17 @@ class Compared:
     why: str
     cause: str
     verdict: dict[str, Any]
+    minimum: int = 0
+    """Tokens below which the provider keeps nothing."""
+
+    @property
+    def at_the_minimum(self) -> bool:
+        """Whether all hangs on a place within 3 % of the minimum, which an estimate cannot put on one side for certain."""
+        place = max(self.expected, self.reported)
+        return (
+            not min(self.expected, self.reported)
+            and abs(place - self.minimum) <= 0.03 * self.minimum
+        )
 
     @property
     def equal(self) -> bool:
@@ -231,6 +242,7 @@ class Replaying:
                 row.cache["predicted"]["why"],
                 row.cache["predicted"]["cause"],
                 row.verdict,
+                rules.minimum,
             )
         )
 

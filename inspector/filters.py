@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
+from uuid import UUID
 
 from django.http import HttpRequest
 
@@ -19,7 +20,7 @@ Ask = Callable[[str], str]
 Asks = Mapping[str, Ask]
 """Parameters of a page by name."""
 
-_MOST = 2**62
+_MOST, _MOST_DIGITS = 2**62, 19
 _SHOWN_CHARS = 60
 _MOST_WORDS = 24
 
@@ -68,8 +69,24 @@ def one_of(*allowed: str) -> Ask:
 
 def whole_number(value: str) -> str:
     """A whole number from nought up."""
-    fits = value.isascii() and value.isdigit() and int(value[:20]) <= _MOST
-    return "" if fits else "a whole number"
+    return "a whole number" if read_whole(value) is None else ""
+
+
+def read_whole(value: str, *, most: int = _MOST) -> int | None:
+    """A whole number from nought up to `most`; None where the text is none. Thousands of digits are never converted."""
+    if not (value.isascii() and value.isdigit()) or len(value) > _MOST_DIGITS:
+        return None
+    number = int(value)
+    return number if number <= most else None
+
+
+def identifier(value: str) -> str:
+    """The whole id of something, as addresses carry it."""
+    try:
+        UUID(value)
+    except ValueError:
+        return "a whole id such as 0f8fad5b-d9cb-469f-a165-70867728950e"
+    return ""
 
 
 def moment(value: str) -> str:

@@ -120,10 +120,10 @@ def _ticks(least: int, most: int, across: Any) -> tuple[Tick, ...]:
     size = 1_000
     while size <= most:
         if size >= least:
-            ticks.append(Tick(across(size), f"{size // 1_000}k"))
+            ticks.append(Tick(across(size), _size_words(size)))
         size *= 2 if most < 64_000 else 4
     if not ticks or across(most) - ticks[-1].x > 44:
-        ticks.append(Tick(across(most), f"{most // 1_000}k"))
+        ticks.append(Tick(across(most), _size_words(most)))
     return tuple(ticks)
 
 
@@ -143,3 +143,8 @@ def _rungs(seen: Sequence[Observation]) -> tuple[RungLine, ...]:
             )
         )
     return tuple(lines)
+
+
+def _size_words(tokens: int) -> str:
+    """A size as short as an axis has room for: 64k, 1M, 1.5M."""
+    return f"{tokens / 1_000_000:.3g}M" if tokens >= 1_000_000 else f"{tokens // 1_000}k"

@@ -26,7 +26,8 @@ def _cached(f: Figures, links: Links) -> tuple[Datum, ...]:
 
 def _tokens(f: Figures, links: Links) -> tuple[Datum, ...]:
     told = links.requests(usage="reported")
-    return count(f.prompt, told), count(f.read), count(f.write), count(f.fresh), count(f.output)
+    sums = (f.read, f.write, f.fresh, f.extra_input, f.output, f.extra_output)
+    return (count(f.billed_input, told), *(count(tokens) for tokens in sums))
 
 
 def _cost(f: Figures, links: Links) -> tuple[Datum, ...]:
@@ -46,6 +47,7 @@ def _requests(f: Figures, links: Links) -> tuple[Datum, ...]:
         count(f.waiting, links.requests(status="built")),
         count(f.failed, links.requests(status="failed"), "bad"),
         count(f.unreported, links.requests(usage="unreported")),
+        count(f.unusable, links.requests(usage="unusable"), "warn"),
     )
 
 
@@ -101,14 +103,16 @@ DRAWINGS: tuple[Drawing, ...] = (
     ),
     Drawing(
         "tokens",
-        "Prompt tokens billed",
-        "disjoint buckets as providers reported them",
+        "Input tokens billed",
+        "disjoint buckets as providers reported them; “beside” is what a provider's own iterations took, such as its compaction",
         (
-            Column("prompt", "Prompt"),
+            Column("input", "Input"),
             Column("read", "Read"),
             Column("written", "Written"),
             Column("fresh", "Fresh"),
+            Column("extra_input", "Beside"),
             Column("output", "Output"),
+            Column("extra_output", "Output beside"),
         ),
         _tokens,
         number,
@@ -117,13 +121,14 @@ DRAWINGS: tuple[Drawing, ...] = (
             Series("f-ok", "read", lambda f: f.read),
             Series("f-warn", "written", lambda f: f.write),
             Series("f-fresh", "fresh", lambda f: f.fresh),
+            Series("f-output", "beside", lambda f: f.extra_input),
         ),
         filters=(("usage", "reported"),),
     ),
     Drawing(
         "cost",
         "Cost",
-        "by bucket, US dollars at today's list prices; unknown prices are left out and counted",
+        "by bucket, US dollars at the list prices of each request's day; unknown prices are left out and counted",
         (
             Column("usd", "All"),
             Column("read", "Read"),
@@ -152,6 +157,7 @@ DRAWINGS: tuple[Drawing, ...] = (
             Column("waiting", "Not answered"),
             Column("failed", "Failed"),
             Column("unreported", "No usage reported"),
+            Column("unusable", "Unusable reports"),
         ),
         _requests,
         number,
@@ -215,16 +221,16 @@ DRAWINGS: tuple[Drawing, ...] = (
     Drawing(
         "estimator",
         "Estimator error",
-        "billed over counted, signed: above nought, we counted too little",
+        "counted against billed, signed: below nought, we counted too little, and the safety margin is the limit",
         (
             Column("error", "Error", ratio=True),
             Column("samples", "Requests"),
         ),
         _estimates,
         percent,
-        lines=(Series("l-plain", "billed over counted", lambda f: f.estimator_error.value),),
+        lines=(Series("l-plain", "counted against billed", lambda f: f.estimator_error.value),),
         mirrored=True,
-        target=DEFAULT_POLICY.margin,
+        target=-DEFAULT_POLICY.margin,
         target_word="limit",
         filters=(("usage", "reported"),),
     ),

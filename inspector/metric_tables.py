@@ -36,24 +36,26 @@ def _buckets(found: Metrics, links: Links) -> TableView:
     for name, title, tokens in (
         ("read", "Read from cache", f.read),
         ("write", "Written to cache", f.write),
-        ("fresh", "Fresh, not cached", f.fresh),
-        ("output", "Output", f.output),
+        ("fresh", "Fresh, not cached", f.fresh + f.extra_input),
+        ("output", "Output", f.billed_output),
     ):
-        part = ratio(Ratio(tokens, f.prompt)) if name != "output" else Datum(None, "–")
-        rows.append((text(title), count(tokens), part, money(f.cost.amount(name))))
+        beside = f.extra_input if name == "fresh" else f.extra_output if name == "output" else 0
+        note = f"{number(beside)} of them in the provider's own iterations" if beside else ""
+        part = ratio(Ratio(tokens, f.billed_input)) if name != "output" else Datum(None, "–")
+        rows.append((text(title, note=note), count(tokens), part, money(f.cost.amount(name))))
     told = links.requests(usage="reported")
     rows.append(
         (
             Datum("all", "All", f"{number(f.reported)} requests", told if f.reported else ""),
-            count(f.prompt + f.output),
+            count(f.billed_input + f.billed_output),
             Datum(None, "–"),
             total_cost(f.cost),
         )
     )
     rows.append(
         (
-            text("Prompt with no cache at all"),
-            count(f.prompt),
+            text("Input with no cache at all"),
+            count(f.billed_input),
             Datum(None, "–"),
             money(f.cost.without_cache if f.cost.known else None),
         )
@@ -68,7 +70,7 @@ def _buckets(found: Metrics, links: Links) -> TableView:
         (
             Column("bucket", "Bucket", False),
             Column("tokens", "Tokens"),
-            Column("share", "Share of prompt", ratio=True),
+            Column("share", "Share of input", ratio=True),
             Column("usd", "US dollars"),
         ),
         tuple(rows) if f.reported else (),
@@ -79,7 +81,7 @@ def _buckets(found: Metrics, links: Links) -> TableView:
 
 
 def _price_note(found: Metrics, cost: Cost) -> str:
-    note = f"prices of {found.price_source}"
+    note = f"prices of {found.price_source}, each request at those of its day"
     if cost.unpriced:
         names = ", ".join(one_line(name) for name in found.unpriced_models[:5])
         note += f"; {number(cost.unpriced)} requests have no known price ({names})"
@@ -293,7 +295,8 @@ def _estimator(found: Metrics, links: Links) -> TableView:
     return TableView(
         "estimator",
         "Estimator error by model",
-        "billed over counted, signed: above nought, we counted too little. Factor and its samples are as of now",
+        "counted against billed, signed: below nought, we counted too little. Factor, samples and latest error, which the"
+        " factor has part in, are as of now",
         (
             Column("model", "Model", False),
             Column("error", "Error", ratio=True),

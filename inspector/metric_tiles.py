@@ -6,7 +6,7 @@ from ctxengine.engine.budget.policy import DEFAULT_POLICY
 from ctxengine.service.metrics.figures import Figures, Ratio
 from ctxengine.service.metrics.report import Metrics
 from inspector.contexts import Tile
-from inspector.figures import NONE, dollars, number, percent, share
+from inspector.figures import NONE, dollars, number, percent
 from inspector.metric_cells import share_text
 from inspector.metric_drawings import CACHED_TARGET
 from inspector.metric_links import Links
@@ -41,7 +41,8 @@ def share_tile(found: Metrics, links: Links) -> Tile:
         share_text(f.cached_share.value),
         f"of {number(f.prompt)} tokens",
         "plain",
-        f"{number(f.read)} read, {number(f.write)} written, {number(f.fresh)} fresh",
+        f"{number(f.read)} read, {number(f.write)} written, {number(f.fresh)} fresh"
+        + (f"; {number(f.extra_input)} more beside the prompts" if f.extra_input else ""),
         _told(f),
         links.requests(usage="reported") if f.reported else "",
     )
@@ -82,9 +83,9 @@ def compactions_tile(found: Metrics, links: Links) -> Tile:
 
 
 def estimator_tile(found: Metrics, links: Links) -> Tile:
-    """The model whose counts were furthest off."""
+    """The model that was undercounted most: only that side can make a request too long."""
     margin = DEFAULT_POLICY.margin
-    limit = f"limit ± {share(margin, 1)}"
+    limit = f"limit {percent(-margin)}"
     worst = next((row for row in found.estimates if row.reported), None)
     if worst is None or worst.error.value is None:
         return Tile(
@@ -100,10 +101,10 @@ def estimator_tile(found: Metrics, links: Links) -> Tile:
         "Estimator error, worst model",
         percent(worst.error.value),
         limit,
-        "warn" if abs(worst.error.value) > margin else "ok",
+        "warn" if worst.error.value < -margin else "ok",
         one_line(f"{worst.provider}/{worst.model}"),
-        f"{number(abs(worst.error.part))} of {number(worst.error.whole)} tokens"
-        f" in {number(worst.reported)} calls{learnt}",
+        f"{number(abs(worst.error.part))} tokens {'too few' if worst.error.part < 0 else 'too many'} for"
+        f" {number(worst.error.whole)} billed in {number(worst.reported)} calls{learnt}",
         links.requests(model=worst.model, provider=worst.provider, usage="reported"),
     )
 
@@ -128,7 +129,7 @@ def cost_tile(found: Metrics, links: Links) -> Tile:
     return Tile(
         "Cost",
         dollars(document["usd"]),
-        "at list prices",
+        "at each day's list prices",
         "ok" if gained else "warn",
         f"{saved} {'saved by' if gained else 'lost to'} the cache",
         f"all input without a cache: {dollars(document['without_cache'])}; {number(f.cost.priced)} requests,"
@@ -217,4 +218,5 @@ def _cached(title: str, found: Ratio, of: str, f: Figures, told: str) -> Tile:
 
 
 def _told(f: Figures) -> str:
-    return f"{number(f.reported)} requests reported usage, {number(f.unreported)} did not"
+    unusable = f", {number(f.unusable)} unusably" if f.unusable else ""
+    return f"{number(f.reported)} requests reported usage, {number(f.unreported)} did not{unusable}"

@@ -91,7 +91,7 @@ def cut_in_words(cut: Cut) -> str:
     return (
         f"Cut at event {number(cut.at_sequence)}: the suffix from there takes {number(cut.suffix)} of the"
         f" room of {number(cut.room)} tokens. {number(cut.left_out_units)} {units} in"
-        f" {number(cut.left_out_turns)} {turns}, {number(cut.left_out_tokens)} tokens, are left out."
+        f" {number(cut.left_out_turns)} {turns} are left out: {number(cut.left_out_tokens)} tokens with every result whole."
     )
 
 

@@ -11,24 +11,28 @@ from celery.platforms import SecurityWarning
 from django.conf import settings
 from kombu import Exchange, Queue
 
-from ctxengine.service.jobs.kinds import QUEUES
+from ctxengine.service.jobs.kinds import QUEUES, queue_on_broker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ctxengine.site.settings")
 # Root is warned of messages that could run code; ours are JSON alone.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
-_QUEUE_PREFIX = "ctx."
-"""Keeps our queues apart from those of others on one broker."""
+__all__ = ["app", "queue_on_broker", "transport_options"]
 
-
-def queue_on_broker(queue: str) -> str:
-    """The broker's name of a queue of the table of kinds."""
-    return _QUEUE_PREFIX + queue
+_LONGEST_JOB_S = 2 * 24 * 3600
+"""A message is acknowledged when its job has ended, and the longest probe may take a day. RabbitMQ would close the channel
+after half an hour (from 3.11.15 on a consumer says its own time); other brokers do not read it."""
 
 
 def _queue(queue: str) -> Queue:
     name = queue_on_broker(queue)
-    return Queue(name, Exchange(name, type="direct"), routing_key=name, durable=True)
+    return Queue(
+        name,
+        Exchange(name, type="direct"),
+        routing_key=name,
+        durable=True,
+        consumer_arguments={"x-consumer-timeout": _LONGEST_JOB_S * 1000},
+    )
 
 
 def transport_options(url: str) -> dict[str, Any]:

@@ -72,6 +72,7 @@ class ConfiguredSessionView(PatchView):
                 "invalid_schema",
                 "duplicate_tool",
                 "unknown_class",
+                "summary_model_not_allowed",
                 "invalid_content",
             ),
         ),

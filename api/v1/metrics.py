@@ -39,13 +39,28 @@ _USD: Schema = {
 }
 _FIGURES: dict[str, Schema] = {
     "requests": record(
-        dict.fromkeys(("total", "answered", "failed", "waiting", "reported", "unreported"), WHOLE)
+        dict.fromkeys(("total", "answered", "failed", "waiting", "reported", "unreported", "unusable"), WHOLE)
     ),
-    "tokens": record(dict.fromkeys(("fresh", "read", "write", "prompt", "output"), WHOLE)),
+    "tokens": record(
+        dict.fromkeys(
+            (
+                "fresh",
+                "read",
+                "write",
+                "prompt",
+                "output",
+                "extra_input",
+                "extra_output",
+                "billed_input",
+                "billed_output",
+            ),
+            WHOLE,
+        )
+    ),
     "cached_of_preceding": RATIO.ref,
     "cached_prefix": RATIO.ref,
     "cached_share": RATIO.ref,
-    "estimator_error": RATIO.ref,
+    "estimator_error": RATIO.ref,  # negative: counted too little
     "epochs_per_session": RATIO.ref,
     "rotations": record({"count": WHOLE, "recached_tokens": WHOLE}),
     "turns": WHOLE,

@@ -24,6 +24,9 @@ _ERROR = Record(
     Member("body", RawBody(), note="The provider's error body, as text or as the object."),
 )
 
+_MOST_MS = 2**31 - 1
+"""No call takes longer (milliseconds); a larger figure is no duration."""
+
 TAKE_RESPONSE = Record(
     Member("request_id", Identifier(), note="Left out: the latest request of the run."),
     Member(
@@ -33,7 +36,7 @@ TAKE_RESPONSE = Record(
         note="`content` blocks with `stop_reason`, or the provider's whole response body.",
     ),
     Member("usage", RawObject(), into="usage_raw", note="Left out: the one in the response."),
-    Member("latency_ms", Whole()),
+    Member("latency_ms", Whole(minimum=0, maximum=_MOST_MS)),
     Member("error", _ERROR, note="Instead of `response`: the provider refused or failed."),
     Member("assemble", Flag(), note="Answer with the next request as well, where there is one."),
     spec=TakeResponse,

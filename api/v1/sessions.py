@@ -265,6 +265,7 @@ class SessionsView(WriteView):
             body=OPEN_SESSION,
             problems=(
                 "plan_overflow",
+                "summary_model_not_allowed",
                 "agent_changed",
                 "invalid_parent",
                 "run_ended",

@@ -167,6 +167,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
             "latency_ms",
             "response_model",
             "opaque",
+            "reasoning_dropped",
             "unwrapped",
             "found_tools",
             "arguments_invalid",
@@ -233,7 +234,16 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.FRESH_SENT,
         "A block of fresh rows that stays where it was first sent, until its run ends.",
-        ("format", "before", "rows", "tokens", "digest", "content_sequence"),
+        (
+            "format",
+            "before",
+            "rows",
+            "tokens",
+            "by_row",
+            "by_trust",
+            "digest",
+            "content_sequence",
+        ),
     ),
     EventRule(
         EventType.SNAPSHOT_USED,

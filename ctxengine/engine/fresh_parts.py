@@ -1,100 +1,156 @@
 """Rows 11 to 14 part by part, and what a step adds of them where earlier blocks stay (spec, assembly order; design 7.12).
 
-Nonces of some parts change with the step. So parts are compared as they would stand in one step that is always the same.
+Parts are compared as they were offered, before any of their lines yielded, and as they would stand in one step that is always
+the same: nonces of some parts change with the step. A part that stands already costs nothing and has nothing to yield.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ctxengine.engine.canonical import sha256_hex
-from ctxengine.engine.fresh import memory_text, runtime_text
-from ctxengine.engine.plan.skills import skill_text
-from ctxengine.engine.request import RunInput, SentBlock
+from ctxengine.engine.fresh import Runtime, memory_text, runtime_text
+from ctxengine.engine.inputs import Memory
+from ctxengine.engine.plan.skills import LoadedSkill, skill_text
+from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.request import MemoryLines, RunInput, SentBlock
+from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.working_state.render import block_text
+from ctxengine.engine.working_state.state import EMPTY, WorkingState, state_trust
 
 _ONE_STEP = "="
 """Stands in for the step where parts are compared; no content head is written so."""
 
+_STATE, _RUNTIME = "state", "runtime"
+_MEMORY = (("knowledge", "knowledge"), ("recall", "recall"), ("corrections", "correction"))
 _NAMES = {
-    "state": "working state",
+    _STATE: "working state",
     "knowledge": "knowledge",
     "recall": "recalled lines",
     "corrections": "corrections",
-    "runtime": "runtime facts",
+    _RUNTIME: "runtime facts",
 }
 
 
 class FreshPart(NamedTuple):
-    """One part of the fresh rows."""
+    """One part of the fresh rows as it is sent."""
 
     key: str
     row: int
     text: str
-    digest: str
-    """The same for the same content, whatever the step."""
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a step has for its fresh rows, before anything yields."""
+
+    skills: Sequence[LoadedSkill]
+    state: WorkingState
+    memory: Memory
+    runtime: Runtime
+    standing: frozenset[str] = frozenset()
+    """Parts that earlier blocks of the run hold as they are offered now."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    """Parts that earlier blocks hold and that hold nothing any more."""
+
+    @property
+    def new(self) -> Offer:
+        """Only what no block holds: this is what the step pays for."""
+        kept = self.standing
+        memory = Memory(
+            *(() if kind in kept else getattr(self.memory, kind) for kind, _ in _MEMORY)
+        )
+        return replace(
+            self,
+            skills=[skill for skill in self.skills if _skill_key(skill) not in kept],
+            state=EMPTY if _STATE in kept else self.state,
+            memory=memory,
+            runtime=Runtime() if _RUNTIME in kept else self.runtime,
+        )
 
 
 def fresh_text(run: RunInput) -> str:
     """All of rows 11 to 14 as one block."""
-    return "\n".join(text for _, _, text in _texts(run, run.step))
+    return "\n".join(part.text for part in _parts_of(run, run.step))
 
 
-def fresh_parts(run: RunInput) -> tuple[FreshPart, ...]:
-    """The parts that hold something, in the order in which they stand."""
-    now = _texts(run, run.step)
-    compared = {key: text for key, _, text in _texts(run, _ONE_STEP)}
-    return tuple(FreshPart(key, row, text, _digest(compared[key])) for key, row, text in now)
-
-
-def known_parts(sent: Sequence[SentBlock]) -> dict[str, str]:
-    """Digest of each part as the run's blocks have it so far."""
+def against(offer: Offer, sent: Sequence[SentBlock], nonce_key: bytes) -> Offer:
+    """The offer compared with what the run's blocks hold."""
     known: dict[str, str] = {}
     for block in sent:
         known |= block.rows
-    return {key: digest for key, digest in known.items() if digest}
+    known = {key: digest for key, digest in known.items() if digest}
+    memory = MemoryLines(offer.memory.knowledge, offer.memory.recall, offer.memory.corrections)
+    parts = _parts(nonce_key, _ONE_STEP, offer.skills, offer.state, memory, offer.runtime)
+    digests = {part.key: sha256_hex(part.text.encode("utf-8", "surrogatepass")) for part in parts}
+    return replace(
+        offer,
+        standing=frozenset(key for key, digest in digests.items() if known.get(key) == digest),
+        digests=digests,
+        gone=tuple(key for key in known if key not in digests),
+    )
 
 
-def changed_parts(
-    parts: Sequence[FreshPart], sent: Sequence[SentBlock]
-) -> tuple[tuple[FreshPart, ...], tuple[str, ...]]:
-    """Parts that are new or other than before, and keys of those that hold nothing any more."""
-    known = known_parts(sent)
-    here = {part.key for part in parts}
-    changed = tuple(part for part in parts if known.get(part.key) != part.digest)
-    return changed, tuple(key for key in known if key not in here)
+def adding(run: RunInput, offer: Offer, counter: TokenCounter) -> RunInput:
+    """The step with only what its fresh rows add to the blocks that stand already.
 
-
-def added_text(changed: Sequence[FreshPart], gone: Sequence[str]) -> str:
-    """What a step adds; empty when nothing changed."""
-    lines = [part.text for part in changed]
+    Args:
+        run: with the skills, state, memory lines and runtime facts that are new and have not yielded.
+    """
+    parts = _parts_of(run, run.step)
+    sent = {part.key for part in parts}
+    # A part that changed and then yielded altogether leaves an old version standing that no longer holds.
+    replaced = {key for block in run.sent for key, digest in block.rows.items() if digest}
+    lost = [key for key in offer.digests if key in replaced - offer.standing - sent]
+    gone = (*offer.gone, *lost)
+    lines = [(part.row, part.trust, part.text) for part in parts]
     if gone:
         names = ", ".join(_NAMES.get(key, "a loaded skill") for key in gone)
-        lines.append(f"[runtime] No longer valid, with nothing in its place: {names} given above.")
-    return "\n".join(lines)
+        note = f"[runtime] No longer valid, with nothing in its place: {names} given above."
+        lines.append((14, Trust.PLATFORM, note))
+    by_row: dict[int, int] = {}
+    by_trust: dict[str, int] = {}
+    for row, trust, text in lines:
+        tokens = counter.text(text)
+        by_row[row] = by_row.get(row, 0) + tokens
+        by_trust[trust.value] = by_trust.get(trust.value, 0) + tokens
+    return replace(
+        run,
+        added="\n".join(text for _, _, text in lines),
+        added_tokens=by_row,
+        added_trust=by_trust,
+        added_rows={key: offer.digests[key] for key in sent} | dict.fromkeys(gone, ""),
+    )
 
 
-def rows_of(changed: Sequence[FreshPart], gone: Sequence[str]) -> dict[str, str]:
-    """The digests that a block's event keeps."""
-    return {part.key: part.digest for part in changed} | dict.fromkeys(gone, "")
+def _parts_of(run: RunInput, step: str) -> list[FreshPart]:
+    return _parts(run.nonce_key, step, run.skills, run.state, run.memory, run.runtime)
 
 
-def _texts(run: RunInput, step: str) -> list[tuple[str, int, str]]:
-    key, memory = run.nonce_key, run.memory
-    entries: list[tuple[str, int, str]] = [
-        (f"skill:{skill.sequence}", 11, skill_text(skill, key)) for skill in run.skills
+def _parts(
+    nonce_key: bytes,
+    step: str,
+    skills: Sequence[LoadedSkill],
+    state: WorkingState,
+    memory: MemoryLines,
+    runtime: Runtime,
+) -> list[FreshPart]:
+    """The parts that hold something, in the order in which they stand."""
+    found = [
+        FreshPart(_skill_key(skill), 11, skill_text(skill, nonce_key), skill.trust)
+        for skill in skills
     ]
-    entries.append(("state", 12, block_text(run.state, key, step)))
-    for kind, name, lines in (
-        ("knowledge", "knowledge", memory.knowledge),
-        ("recall", "recall", memory.recall),
-        ("corrections", "correction", memory.corrections),
-    ):
-        entries.append((kind, 13, memory_text(lines, kind=name, nonce_key=key, step=step)))
-    entries.append(("runtime", 14, runtime_text(run.runtime)))
-    return [entry for entry in entries if entry[2]]
+    found.append(FreshPart(_STATE, 12, block_text(state, nonce_key, step), state_trust(state)))
+    for kind, name in _MEMORY:
+        text = memory_text(getattr(memory, kind), kind=name, nonce_key=nonce_key, step=step)
+        found.append(FreshPart(kind, 13, text, Trust.MEMORY))
+    found.append(FreshPart(_RUNTIME, 14, runtime_text(runtime), Trust.PLATFORM))
+    return [part for part in found if part.text]
 
 
-def _digest(text: str) -> str:
-    return sha256_hex(text.encode("utf-8", "surrogatepass"))
+def _skill_key(skill: LoadedSkill) -> str:
+    return f"skill:{skill.sequence}"

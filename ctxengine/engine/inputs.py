@@ -75,6 +75,8 @@ class StepInputs(BaseModel):
     """Items an operator left out."""
     sent: tuple[int, ...] = ()
     """`context.fresh.sent` events of earlier steps of the run whose blocks stand where they were sent."""
+    fresh_place: int = 0
+    """What this step adds stands before the first unit from here on: one that no earlier request of the run has shown."""
     fresh_event: int | None = None
     """The `context.fresh.sent` event with what this step adds to them."""
     marked: dict[str, str] = {}

@@ -5,7 +5,7 @@ Figures come from the allocation and from stored sums, never from looking at con
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ctxengine.engine.compaction.packet import SUMMARY_TRUST, Packet, Tile
 from ctxengine.engine.layout import ROWS
@@ -175,9 +175,21 @@ def _sent_spans(run: RunInput) -> list[Span]:
             reason=Reason.SENT_EARLIER,
             items=len(run.sent),
             tokens=tokens,
-            trust={Trust.MEMORY.value: tokens},
+            trust=_added_up(block.by_trust for block in run.sent),
+            numbers={
+                f"row_{row}": amount
+                for row, amount in _added_up(block.by_row for block in run.sent).items()
+            },
         )
     ]
+
+
+def _added_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            sums[name] = sums.get(name, 0) + amount
+    return sums
 
 
 def _input_spans(stretches: Sequence[Stretch]) -> list[Span]:

@@ -62,7 +62,11 @@ class SentBlock:
     """Digest of the block as rendered."""
     tokens: int
     rows: Mapping[str, str]
-    """Digest of each part it holds; empty for a part that it takes back."""
+    """Digest of each part it holds, as it was offered; empty for a part that it takes back."""
+    by_row: Mapping[str, int] = field(default_factory=dict)
+    """Its tokens by row number."""
+    by_trust: Mapping[str, int] = field(default_factory=dict)
+    """Its tokens by trust level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,10 @@ class RunInput:
     """Tokens of `added` by row."""
     added_rows: Mapping[str, str] = field(default_factory=dict)
     """Digests of the parts in `added`, by part."""
+    added_trust: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of `added` by trust level."""
+    fresh_place: EventSeq = EventSeq(0)
+    """What is added stands before the first unit that starts here or later: no earlier request has shown that one."""
     fresh: RecordedDigest | None = None
     """The recorded digest of rows 11 to 14, where some of their content is no longer kept."""
     tiles: Sequence[Tile] = ()

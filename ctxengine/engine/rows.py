@@ -62,6 +62,7 @@ def assemble(
         api=renderer.api.value,
         foreign_as_pointer=run.imported,
         inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+        searchable=plan.searchable,
     )
     memo.bind(context, renderer)
     memo.trim((*run.history[:1], *run.active[:1])[0].sequence)
@@ -72,6 +73,9 @@ def assemble(
     parts.history_end = len(parts.fragments)
     rows.pinned(run.pinned)
     split = _trailing_input(run.active)
+    if run.added is not None:
+        # Input that an earlier request has shown stays where it was: what this step adds comes behind it.
+        split = max(split, bisect_left(run.active, run.fresh_place, key=attrgetter("sequence")))
     rows.completed(run.active[:split], checkpoint.opaque)
     parts.completed_end = len(parts.fragments)
     rows.block(14, fresh_text(run) if run.added is None else run.added, recorded=run.fresh)

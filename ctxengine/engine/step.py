@@ -22,7 +22,7 @@ from ctxengine.engine.compaction.packet import Packet
 from ctxengine.engine.compaction.summarise import Range
 from ctxengine.engine.fresh import memory_text, omission_text, runtime_text
 from ctxengine.engine.fresh_fit import line_tokens, recall_window, scopes_shown
-from ctxengine.engine.fresh_parts import added_text, changed_parts, fresh_parts, rows_of
+from ctxengine.engine.fresh_parts import Offer, adding, against
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, Prepared, SessionFacts, StepInputs, inputs_of
 from ctxengine.engine.items import ItemKind, Opaque, Unit
@@ -101,19 +101,23 @@ def prepare(
     )
     runtime = runtime_of(wanted, active)
     fixed = fixed_frame(session.plan, wanted.factor_millionths)
-    corrections = _memory_tokens(session, wanted, memory.corrections, "correction", counter)
+    offer = Offer(skills, state, memory, runtime)
+    if session.plan.fresh_rows == "appended":
+        offer = against(offer, sent, session.nonce_key)
+    new = offer.new
+    corrections = _memory_tokens(session, wanted, new.memory.corrections, "correction", counter)
     demand = Demand(
         active=sum(unit.tokens for unit in active)
         - _input_tokens(active)
         + wanted.opaque_tokens
         + sum(block.tokens for block in sent),
         user_input=_input_tokens(active),
-        runtime=counter.text(runtime_text(runtime)),
-        working_state=state_tokens(state, session.nonce_key, str(wanted.content_head), counter),
-        skills=loaded_tokens(skills),
+        runtime=counter.text(runtime_text(new.runtime)),
+        working_state=state_tokens(new.state, session.nonce_key, str(wanted.content_head), counter),
+        skills=loaded_tokens(new.skills),
         corrections=corrections,
-        knowledge=line_tokens(memory.knowledge, counter),
-        recall=line_tokens(memory.recall, counter),
+        knowledge=line_tokens(new.memory.knowledge, counter),
+        recall=line_tokens(new.memory.recall, counter),
         omission=counter.text(omission_text(turns=99_999, units=99_999, through=99_999_999)),
         newest=next(
             (unit.sequence for unit in reversed(active) if unit.result_tokens), EventSeq(0)
@@ -138,7 +142,7 @@ def prepare(
             "active_pointer": allocation.active_pointer,
             "knowledge_kept": allocation.knowledge_kept,
             "recall_kept": allocation.recall_kept,
-            "recall_window": recall_window(memory.recall, allocation.recall_window, counter),
+            "recall_window": recall_window(new.memory.recall, allocation.recall_window, counter),
             "skills": tuple(skill.sequence for skill in skills),
             "state_event": standing.state_event,
             "pinned": marks.pinned,
@@ -154,31 +158,25 @@ def prepare(
         11: demand.skills,
         12: demand.working_state,
     }
-    shown = replace(standing, state=state, packets=packets)
+    shown = replace(standing, state=new.state, packets=packets)
     run = run_input(
-        log, session, inputs, memory, allocation, active, runtime, counter, tokens, {}, shown
+        log,
+        session,
+        inputs,
+        new.memory,
+        allocation,
+        active,
+        new.runtime,
+        counter,
+        tokens,
+        {},
+        shown,
     )
-    run = replace(run, skills=skills, sent=sent)
+    run = replace(run, skills=new.skills, sent=sent, fresh_place=EventSeq(inputs.fresh_place))
     if session.plan.fresh_rows == "appended":
-        run = _adding(run, counter)
+        run = adding(run, offer, counter)
     shown_packets = tuple(tile for tile in run.tiles if isinstance(tile, Packet))
     return Prepared(inputs, allocation, run, outcome, shown_packets)
-
-
-def _adding(run: RunInput, counter: TokenCounter) -> RunInput:
-    """The step with only what its fresh rows add to the blocks that stand already."""
-    changed, gone = changed_parts(fresh_parts(run), run.sent)
-    tokens: dict[int, int] = {}
-    for part in changed:
-        tokens[part.row] = tokens.get(part.row, 0) + counter.text(part.text)
-    if gone:
-        tokens[14] = tokens.get(14, 0) + counter.text(added_text((), gone))
-    return replace(
-        run,
-        added=added_text(changed, gone),
-        added_tokens=tokens,
-        added_rows=rows_of(changed, gone),
-    )
 
 
 def _allocated(
@@ -323,7 +321,14 @@ def rebuild(
     gone = fresh_erased or any(skill.erased for skill in skills) or 14 in standing.erased_rows
     fresh = RecordedDigest(inputs.fresh, "erased") if gone and inputs.fresh else None
     summary = RecordedDigest(inputs.summary, "erased") if 9 in standing.erased_rows else None
-    run = replace(run, skills=skills, fresh=fresh, summary=summary, sent=sent)
+    run = replace(
+        run,
+        skills=skills,
+        fresh=fresh,
+        summary=summary,
+        sent=sent,
+        fresh_place=EventSeq(inputs.fresh_place),
+    )
     if session.plan.fresh_rows == "appended":
         run = _as_added(run, inputs, added)
     return build_step(run, session, opaque=opaque, renderer=renderer, options=options)

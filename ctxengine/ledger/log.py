@@ -30,6 +30,7 @@ from ctxengine.engine.log.records import (
 )
 from ctxengine.engine.log.units import plan_batch
 from ctxengine.engine.ports import OpenCall, StaleHead, SumColumn, UnitSums
+from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.inserts import Statement, insert, send
 from ctxengine.ledger.models import Body, Event, ItemRow, SessionRow
 from ctxengine.ledger.records import event_record, event_row, item_record, item_row, unit_row
@@ -246,10 +247,12 @@ class PostgresLog:
 
     def taken_call_ids(self, candidates: Collection[str]) -> set[str]:
         """Which of these wire call ids the session already uses."""
-        if not candidates:
+        # An id that no wire carries is never one of ours, and the column could not be asked for it.
+        carried = [given for given in candidates if model_view(given) == given]
+        if not carried:
             return set()
         rows = ItemRow.objects.filter(
-            **self._key, kind=ItemKind.TOOL_CALL.value, wire_call_id__in=list(candidates)
+            **self._key, kind=ItemKind.TOOL_CALL.value, wire_call_id__in=carried
         )
         return set(rows.values_list("wire_call_id", flat=True))
 

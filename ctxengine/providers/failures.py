@@ -65,6 +65,8 @@ _RATE = re.compile(r"tokens per (?:minute|day|hour)|too many tokens, please wait
 """Limits on how often, which some providers word like limits on length and give other statuses."""
 
 _MAX_TEXT_CHARS = 20_000
+_MOST_TOKENS, _MOST_DIGITS = 2**31 - 1, 10
+"""A larger figure is no count of a prompt, and nothing could keep it."""
 
 
 def read_failure(status: int, body: str) -> Failure:
@@ -82,11 +84,19 @@ def read_failure(status: int, body: str) -> Failure:
             return Failure(
                 "over_length",
                 "reassemble",
-                int(match[wording.actual]) if wording.actual else None,
-                int(match[wording.maximum]) if wording.maximum else None,
+                _tokens(match, wording.actual),
+                _tokens(match, wording.maximum),
             )
     if _UNNUMBERED.search(text):
         return Failure("over_length", "reassemble")
     if status == 413:
         return Failure("too_large", "fail")
     return Failure("invalid_request", "fail")
+
+
+def _tokens(match: re.Match[str], group: int | None) -> int | None:
+    """The figure in a group; None where there is none, or none that can be a number of tokens."""
+    if group is None or len(match[group]) > _MOST_DIGITS:
+        return None
+    tokens = int(match[group])
+    return tokens if 1 <= tokens <= _MOST_TOKENS else None

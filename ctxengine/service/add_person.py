@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
@@ -20,10 +21,25 @@ _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[\w.@+-]{1,150}")
 
 
-def add_person(*, actor_label: str, name: str, tenant: str, role: str, password: str) -> bool:
-    """Let a person into a tenant; True when the tenant was made for it.
+@dataclass(frozen=True, slots=True)
+class PersonAdded:
+    """What became of a person's membership."""
 
-    Who is known already keeps the password and gets the role. An empty password is right for them alone.
+    role: str
+    role_before: str
+    """Empty for who was not in the tenant."""
+    new_tenant: bool
+    admins: int
+    """How many admins the tenant has now, this person included."""
+
+
+def add_person(
+    *, actor_label: str, name: str, tenant: str, role: str | None, password: str
+) -> PersonAdded:
+    """Let a person into a tenant, or change the role of one who is in it.
+
+    Who is known already keeps the password; who is in the tenant keeps the role too where none is given, and whoever is new to
+    it is a viewer then. An empty password is right for people who are known, and for them alone.
 
     Raises:
         ServiceError: 422 when the name, the tenant's slug, the role or the password cannot be used.
@@ -47,15 +63,18 @@ def add_person(*, actor_label: str, name: str, tenant: str, role: str, password:
             tenant=row, user=user, defaults={"role": "", "created_at": now}
         )
         before = member.role
-        Membership.objects.filter(tenant=row, user=user).update(role=role)
+        after = role or before or Role.VIEWER.value
+        members = Membership.objects.filter(tenant=row)
+        members.filter(user=user).update(role=after)
         record_audit(
             actor=Actor(row.id, actor_label),
             action="person.added",
             target=name,
             before={"role": before},
-            after={"role": role},
+            after={"role": after},
         )
-    return made
+        admins = members.filter(role=Role.ADMIN.value).count()
+    return PersonAdded(role=after, role_before=before, new_tenant=made, admins=admins)
 
 
 def person_is_known(name: str) -> bool:
@@ -63,7 +82,7 @@ def person_is_known(name: str) -> bool:
     return bool(get_user_model().objects.filter(username=name).exists())
 
 
-def _refuse_odd(name: str, tenant: str, role: str) -> None:
+def _refuse_odd(name: str, tenant: str, role: str | None) -> None:
     if not _NAME.fullmatch(name):
         raise ServiceError(
             "invalid_field",
@@ -76,7 +95,7 @@ def _refuse_odd(name: str, tenant: str, role: str) -> None:
             422,
             "A tenant's slug has 1 to 63 small letters, digits and hyphens, none at its ends.",
         )
-    if role not in Role.values:
+    if role is not None and role not in Role.values:
         raise ServiceError(
             "invalid_field", 422, f"Roles are {', '.join(Role.values)}; got {role or 'none'}."
         )

@@ -212,7 +212,10 @@ def _prepare(
         else ()
     )
 
-    sent = sent_before(log, facts.plan, inputs_before(run))
+    earlier = inputs_before(run) if facts.plan.fresh_rows == "appended" else None
+    sent = sent_before(log, facts.plan, earlier)
+    if earlier is not None:
+        wanted = wanted.model_copy(update={"fresh_place": earlier.content_head + 1})
 
     def attempt(*, defer: bool = False) -> Prepared:
         below = wanted.content_head + 1

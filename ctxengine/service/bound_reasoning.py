@@ -28,6 +28,7 @@ _COUNTING = frozenset(
         EventType.COMPACTION_UNDONE,
         EventType.PRESENTATION_SET,
         EventType.REQUEST_STARTED,
+        EventType.RESPONSE_COMPLETED,
     }
 )
 

@@ -88,6 +88,7 @@ def cache_of(
     if data["predicted"] is not None:
         data["predicted"]["cause"] = _cause(session, built, before, expected, trail, run_id).value
         data["step"] = rules.step
+        data["minimum"] = rules.minimum
         if marks:
             place, life = marks[-1]
             data["deepest"] = asdict(Entry(place.digest, place.tokens, life, now, bare=place.bare))

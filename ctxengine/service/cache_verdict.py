@@ -11,8 +11,9 @@ from typing import Any
 from ctxengine.engine.cache.causes import Cause
 from ctxengine.engine.cache.verdict import CacheVerdict, Expected, Reported, judge
 from ctxengine.engine.events import EventDraft, EventType
-from ctxengine.engine.tokens.usage import Usage
+from ctxengine.engine.tokens.usage import MAX_PLAUSIBLE_TOKENS, Usage
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import RequestRow
 
 _CACHE_FIELDS = frozenset(
@@ -115,8 +116,11 @@ def provider_reason(response_raw: str) -> tuple[str, int | None]:
     openai = _mapping(data.get("prompt_cache_diagnostics"))
     reason = anthropic.get("type") or openai.get("reason") or openai.get("type") or ""
     missed = anthropic.get("cache_missed_input_tokens", openai.get("cache_missed_tokens"))
-    whole = missed if isinstance(missed, int) and not isinstance(missed, bool) else None
-    return str(reason)[:_MOST_REASON_CHARS], whole
+    whole = isinstance(missed, int) and not isinstance(missed, bool)
+    plausible = whole and 0 <= missed <= MAX_PLAUSIBLE_TOKENS
+    # Kept in columns that hold neither U+0000 nor a lone surrogate: the model's view has neither.
+    word = model_view(reason)[:_MOST_REASON_CHARS] if isinstance(reason, str) else ""
+    return word, missed if plausible else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -197,6 +201,17 @@ def _without_reasoning(stored: Mapping[str, Any]) -> dict[str, Any]:
     return cache
 
 
+def _drop_too_short(
+    entries: dict[str, Any], deepest: Mapping[str, Any], reach: int, minimum: int
+) -> None:
+    """Take out what this request marked before its deepest marker and the provider, by its own count, cannot have kept."""
+    for digest, entry in list(entries.items()):
+        made_now = entry["used_at"] == deepest["used_at"] and entry.get("measured") is None
+        real = entry["tokens"] * reach / max(1, deepest["tokens"])
+        if made_now and digest != deepest["digest"] and real < minimum:
+            del entries[digest]
+
+
 def measured_entries(
     request: RequestRow, usage: Usage, verdict: CacheVerdict, *, withheld: bool
 ) -> dict[str, Any]:
@@ -227,6 +242,7 @@ def measured_entries(
         if reach:
             entries.setdefault(deepest["digest"], deepest)
             told[deepest["digest"]] = reach
+            _drop_too_short(entries, deepest, reach, cache.get("minimum", 0))
         else:
             entries.pop(deepest["digest"], None)
     cache["entries"] = [

@@ -12,6 +12,8 @@ from ctxengine.ledger.models import Calibration
 from ctxengine.service.clock import utc_now
 
 _MOST_NAME_CHARS = 200
+_MOST_TOKENS = 2**31 - 1
+"""What a column of this table holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,9 @@ def learn_refusal(key: ModelKey, *, rejected: int, maximum: int | None, factor: 
     now = utc_now()
     row = _locked(key, now)
     row.factor_millionths = max(row.factor_millionths, factor)
-    row.rejected_min = min(row.rejected_min or rejected, rejected)
+    row.rejected_min = min(row.rejected_min or rejected, rejected, _MOST_TOKENS)
     if maximum is not None:
-        row.verified_window = maximum
+        row.verified_window = min(maximum, _MOST_TOKENS)
     row.updated_at = now
     row.save()
 

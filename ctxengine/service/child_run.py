@@ -14,10 +14,11 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Event, ItemRow, RunRow, SessionRow
 from ctxengine.service.access import run_of, session_of
-from ctxengine.service.specs import Actor, ServiceError
+from ctxengine.service.specs import Actor, OpenSession, PrincipalSpec, ServiceError
 
 NO_ANSWER = "The child run ended without an answer."
 
@@ -31,15 +32,37 @@ class ChildAnswer(NamedTuple):
     failed: bool
 
 
-def check_parent(actor: Actor, *, occasion: str, parent_run: UUID | None) -> None:
-    """A child names the open run it works for; whatever else names a parent is held to the same.
+def for_parent(actor: Actor, spec: OpenSession) -> OpenSession:
+    """A child names the open run it works for, and works for the same principal: their content and authority go with it.
+
+    Whatever else names a parent is held to the same. A child that states no scopes has those of its parent's run.
 
     Raises:
-        ServiceError: 422 `invalid_parent` when none is named or there is no such run; 409 `run_ended`.
+        ServiceError: 422 `invalid_parent` when none is named, there is no such run, or it works for another principal;
+            409 `run_ended`.
     """
+    parent = _parent_of(actor, occasion=spec.occasion, parent_run=spec.parent_run)
+    if parent is None:
+        return spec
+    owner = session_of(actor, parent.session_id).principal
+    if spec.principal is not None and model_view(spec.principal.id) != owner:
+        raise ServiceError(
+            "invalid_parent",
+            422,
+            "The parent run works for another principal than this session names, or for none. Leave `principal` out to "
+            "work for the parent's.",
+        )
+    if not owner or (spec.principal is not None and spec.principal.scopes is not None):
+        return spec
+    stated = parent.settings.get("authority_stated", False)
+    scopes = tuple(parent.settings.get("scopes", ())) if stated else None
+    return spec.model_copy(update={"principal": PrincipalSpec(id=owner, scopes=scopes)})
+
+
+def _parent_of(actor: Actor, *, occasion: str, parent_run: UUID | None) -> RunRow | None:
     if parent_run is None:
         if occasion != "child":
-            return
+            return None
         raise ServiceError(
             "invalid_parent", 422, "A session with the occasion `child` names its `parent_run`."
         )
@@ -52,6 +75,7 @@ def check_parent(actor: Actor, *, occasion: str, parent_run: UUID | None) -> Non
             409,
             f"The parent run {parent.number} has ended; a child would answer nobody.",
         )
+    return parent
 
 
 def child_answer(actor: Actor, parent: RunRow, child_run: UUID) -> ChildAnswer:

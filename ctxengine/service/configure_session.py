@@ -28,6 +28,7 @@ from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import same_request
 from ctxengine.service.specs import Actor, ServiceError
+from ctxengine.service.summaries.model_choice import check_summary_model
 from ctxengine.service.wiring import log_of, renderer_of
 
 
@@ -36,7 +37,7 @@ def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Con
 
     Raises:
         ServiceError: `session_ended` (409); `agent_changed` (409); `unsupported_provider`, `invalid_schema`, `duplicate_tool`,
-            `unknown_class` (422); `invalid_content` (422) when no field was given.
+            `unknown_class`, `summary_model_not_allowed` (422); `invalid_content` (422) when no field was given.
     """
     session = session_of(actor, session_id)
     fields = sorted(spec.model_dump(exclude_none=True))
@@ -50,7 +51,7 @@ def _configure(actor: Actor, session: SessionRow, spec: Configure, fields: list[
     with refusing():
         head = log.head()
         still_open_session(session)
-        _check(spec)
+        _check(spec, session)
         draft = EventDraft(
             type=EventType.SESSION_CONFIGURED,
             trust=Trust.PLATFORM,
@@ -80,13 +81,16 @@ def _keep_life(session: SessionRow, ttl: str) -> None:
     session.save(update_fields=["settings"])
 
 
-def _check(spec: Configure) -> None:
+def _check(spec: Configure, session: SessionRow) -> None:
     """Refuse now what the next run could not resolve."""
     if spec.model is not None:
         renderer_of(spec.model.provider)
     if spec.tools is not None:
         candidates(spec.tools)
     policy_of(spec.policy)
+    if spec.policy is not None:
+        provider = spec.model.provider if spec.model else session.provider
+        check_summary_model(spec.policy.summary_model, provider)
 
 
 def wanted_changes(log: PostgresLog, session: SessionRow, old: Plan, *, since: int) -> PlanRequest:

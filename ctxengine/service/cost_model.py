@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import TieredPrices
+from genai_prices.types import ModelInfo, ModelPrice, StartDateConstraint, TieredPrices
 
 from ctxengine.engine.cache.cost import CostModel, CostTier
 from ctxengine.engine.cache.rules import CacheRules, cache_rules
@@ -37,11 +37,8 @@ def cost_model_today(provider: str, model: str, *, at: datetime) -> CostModel | 
     No network is used. A price the list leaves out follows from the provider's cache rules: writing costs what uncached input
     costs times the rules' share, reading costs full price where nothing cheaper is stated.
     """
-    try:
-        _, info = get_snapshot().find_provider_model(
-            model, None, PRICED_AS.get(provider, provider), None
-        )
-    except (LookupError, ValueError):
+    info = _listed(provider, model)
+    if info is None:
         return None
     stated = info.get_prices(at)
     rates: tuple[_Stated, ...] = tuple(getattr(stated, name, None) for name in _STATED)
@@ -55,6 +52,25 @@ def cost_model_today(provider: str, model: str, *, at: datetime) -> CostModel | 
         source=PRICE_SOURCE,
         tiers=tuple(_tier(rates, above, rules) for above in _starts(rates)),
     )
+
+
+def price_starts(provider: str, model: str) -> tuple[date, ...]:
+    """Days (UTC) on which the bundled list lets other prices of a model begin, rising; empty where it dates none."""
+    info = _listed(provider, model)
+    if info is None or isinstance(info.prices, ModelPrice):
+        return ()
+    dated = (price.constraint for price in info.prices)
+    return tuple(sorted({at.start_date for at in dated if isinstance(at, StartDateConstraint)}))
+
+
+def _listed(provider: str, model: str) -> ModelInfo | None:
+    try:
+        _, info = get_snapshot().find_provider_model(
+            model, None, PRICED_AS.get(provider, provider), None
+        )
+    except (LookupError, ValueError):
+        return None
+    return info
 
 
 def pinned_prices(provider: str, model: str, *, at: datetime) -> dict[str, Any]:

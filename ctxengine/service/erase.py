@@ -39,6 +39,7 @@ from ctxengine.ledger.models import (
 )
 from ctxengine.service.audit import record_audit
 from ctxengine.service.bound_reasoning import open_run
+from ctxengine.service.children_without_name import nameless_children_of, owned_bodies, owners_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.end_run import finish_run, interruptions
 from ctxengine.service.plan_specs import PersonErased
@@ -109,7 +110,7 @@ def _sessions(actor: Actor, principal: str) -> list[UUID]:
             **tenant, principal=principal, withdrawn_at__isnull=True
         ).values_list("session_id", flat=True)
     )
-    return sorted(found)
+    return sorted(found | nameless_children_of(actor.tenant_id, principal))
 
 
 def _patiently(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
@@ -180,7 +181,7 @@ class _Erasure:
         self.log = log
         self.now = now
         self.key = {"tenant_id": session.tenant_id, "session_id": session.id}
-        owned = Body.objects.filter(**self.key, owner=principal, erased_at__isnull=True)
+        owned = owned_bodies(session, owners_of(session, principal))
         self.bodies: list[UUID] = list(owned.values_list("id", flat=True))
         events = Event.objects.filter(**self.key, body_id__in=self.bodies)
         self.sequences: list[int] = list(events.values_list("sequence", flat=True))
@@ -230,6 +231,7 @@ class _Erasure:
             api=renderer.api.value,
             foreign_as_pointer=bool(self.session.import_sha256),
             inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+            searchable=plan.searchable,
         )
         return [
             Rendering(

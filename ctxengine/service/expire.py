@@ -62,11 +62,11 @@ def _old_jobs() -> Any:
 
 
 def _remove_answers(tenant: UUID) -> int:
-    keys = _old_answers().filter(tenant_id=tenant).values_list("key", flat=True)[:_PORTION]
-    rows = Idempotency.objects.filter(tenant_id=tenant, key__in=list(keys))
-    return rows.delete()[0]
+    keys = list(_old_answers().filter(tenant_id=tenant).values_list("key", flat=True)[:_PORTION])
+    # Asked again, and not by key alone: a row may have begun anew since it was looked at.
+    return int(_old_answers().filter(tenant_id=tenant, key__in=keys).delete()[0])
 
 
 def _remove_jobs(tenant: UUID) -> int:
-    ids = _old_jobs().filter(tenant_id=tenant).values_list("id", flat=True)[:_PORTION]
-    return Job.objects.filter(tenant_id=tenant, id__in=list(ids)).delete()[0]
+    ids = list(_old_jobs().filter(tenant_id=tenant).values_list("id", flat=True)[:_PORTION])
+    return int(_old_jobs().filter(tenant_id=tenant, id__in=ids).delete()[0])

@@ -12,7 +12,7 @@ from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.request import ModelRequest, SentBlock
-from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.trust.levels import Trust, lowest
 from ctxengine.service.request_rows import fresh_digest
 
 
@@ -58,6 +58,8 @@ def _block(event: EventRecord, text: str | None) -> SentBlock:
         digest=payload["digest"],
         tokens=payload["tokens"],
         rows=payload["rows"],
+        by_row=payload["by_row"],
+        by_trust=payload["by_trust"],
     )
 
 
@@ -65,18 +67,21 @@ def sent_draft(
     prepared: Prepared, built: ModelRequest, *, run: str, owner: str
 ) -> EventDraft | None:
     """The event that keeps what a step adds; None where it adds nothing, or where fresh rows move."""
-    added = prepared.run.added
+    run_input = prepared.run
+    added = run_input.added
     if not added:
         return None
     return EventDraft(
         type=EventType.FRESH_SENT,
-        trust=Trust.MEMORY,
+        trust=lowest(Trust(level) for level in run_input.added_trust),
         run=run,
         payload={
             "format": ContentFormat.TEXT.value,
             "before": _place(prepared),
-            "rows": dict(prepared.run.added_rows),
-            "tokens": sum(prepared.run.added_tokens.values()),
+            "rows": dict(run_input.added_rows),
+            "tokens": sum(run_input.added_tokens.values()),
+            "by_row": {str(row): tokens for row, tokens in run_input.added_tokens.items()},
+            "by_trust": dict(run_input.added_trust),
             "digest": fresh_digest(built),
             "content_sequence": prepared.inputs.content_head,
         },
@@ -86,10 +91,11 @@ def sent_draft(
 
 
 def _place(prepared: Prepared) -> int:
-    """Where the block stands: before the user input that nobody has answered yet, else behind everything so far."""
+    """Where the block stands: before the unanswered input that no request has shown yet, else behind everything so far."""
     place = prepared.inputs.content_head + 1
     for unit in reversed(prepared.run.active):
-        if unit.items[0].kind is not ItemKind.USER_MESSAGE:
+        shown = unit.sequence < prepared.run.fresh_place
+        if shown or unit.items[0].kind is not ItemKind.USER_MESSAGE:
             break
         place = unit.sequence
     return place

@@ -13,7 +13,7 @@ from uuid import UUID
 from ctxengine.engine.plan.plan import Plan, wire_prefix
 from ctxengine.engine.wire.base import WireMessage, WireParams, WirePrefix, WireText
 from ctxengine.ledger.models import Job, PlanRow
-from ctxengine.providers.adapters.registry import configured_providers
+from ctxengine.providers.adapters.registry import counting_providers
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.jobs.context import JobContext
@@ -32,8 +32,11 @@ _OUTPUT_TOKENS = 16
 def ask_to_measure(
     *, actor: Actor, session_id: UUID, epoch: int, provider: str, cause: str
 ) -> Job | None:
-    """Ask for a plan's measurement where its provider can be called; None where it cannot."""
-    if provider not in configured_providers():
+    """Ask for a plan's measurement where its provider can be asked to count; None where it cannot.
+
+    It only writes a job; call it in the transaction that stores the plan.
+    """
+    if provider not in counting_providers():
         return None
     return enqueue(
         actor=actor,

@@ -18,18 +18,20 @@ from ctxengine.engine.plan.skills import PinnedSkill
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import AgentVersion, SessionRow
-from ctxengine.service.child_run import check_parent
+from ctxengine.service.child_run import for_parent
 from ctxengine.service.clock import utc_now
 from ctxengine.service.crypto import encrypt, new_nonce_key
 from ctxengine.service.edit_persona import newest_persona
 from ctxengine.service.factor import factor_in_force
 from ctxengine.service.learnt_window import known_facts
+from ctxengine.service.measure_plan import ask_to_measure
 from ctxengine.service.open_refusals import refusals_kept
 from ctxengine.service.plans import candidates, plan_draft, plan_row, plan_view, policy_of
 from ctxengine.service.refusals import refusing
 from ctxengine.service.skills import offer
 from ctxengine.service.snapshots import register_trace, trace_name
 from ctxengine.service.specs import Actor, AgentRef, OpenSession, ServiceError, SessionOpened
+from ctxengine.service.summaries.model_choice import check_summary_model
 from ctxengine.service.wiring import counter_of, log_of, new_id, renderer_of
 
 AVAILABLE_ENGINES = frozenset({"suffix"})
@@ -43,8 +45,8 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
 
     Raises:
         ServiceError: `plan_overflow` (422) naming the class that does not fit; `required_tool_missing` (422); `agent_changed`
-            (409) when this agent version is known with other instructions; `unknown_engine`, `unknown_provider`,
-            `invalid_schema` (422).
+            (409) when this agent version is known with other instructions; `unknown_engine`, `unsupported_provider`,
+            `invalid_schema`, `summary_model_not_allowed` (422).
     """
     if spec.engine not in AVAILABLE_ENGINES:
         raise ServiceError(
@@ -52,7 +54,9 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
             422,
             f"The engine {spec.engine} is not available; choose {', '.join(AVAILABLE_ENGINES)}.",
         )
-    check_parent(actor, occasion=spec.occasion, parent_run=spec.parent_run)
+    if spec.policy is not None:
+        check_summary_model(spec.policy.summary_model, spec.model.provider)
+    spec = for_parent(actor, spec)
     now = utc_now()
     session_id, nonce_key = new_id(), new_nonce_key()
     kept = refusals_kept(
@@ -88,6 +92,13 @@ def open_session(*, actor: Actor, spec: OpenSession) -> SessionOpened:
             at=now,
         ).save(force_insert=True)
         register_trace(row, plan, at=now)
+        ask_to_measure(
+            actor=actor,
+            session_id=session_id,
+            epoch=plan.epoch,
+            provider=plan.provider,
+            cause="session opened",
+        )
     return SessionOpened(session_id, plan_view(plan))
 
 

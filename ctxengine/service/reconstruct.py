@@ -30,7 +30,6 @@ from ctxengine.engine.step import (
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WireRenderer
-from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
 from ctxengine.service.crypto import new_nonce_key, new_salt
 from ctxengine.service.drafts import content_draft
@@ -61,7 +60,6 @@ _SOURCE_OF = {
 }
 _REQUESTS_HELD = 100
 """Rows of requests that wait to be written together: each is larger than the message it asked for."""
-_FALLBACK_PROVIDER = "compatible"
 _BUILD = BuildOptions(validate=False, with_body=False)
 
 
@@ -108,7 +106,7 @@ class Reconstruction:
         self._cut = 0
         self.foreign = foreign
         self.now = now
-        provider = foreign.provider if foreign.provider in PROVIDER_API else _FALLBACK_PROVIDER
+        provider = foreign.provider
         self.counter: TokenCounter = counter_of(provider, foreign.model)
         self.renderer: WireRenderer = renderer_of(provider)
         session_id, nonce_key = new_id(), new_nonce_key()

@@ -59,7 +59,9 @@ def counts_for(session: SessionRow, log: PostgresLog, plan: Plan) -> list[ItemCo
     if plan.counter == session.counter:
         return None
     derivation = Derivation(
-        counter_of(plan.provider, plan.model), foreign_as_pointer=bool(session.import_sha256)
+        counter_of(plan.provider, plan.model),
+        foreign_as_pointer=bool(session.import_sha256),
+        kept_aside=plan.aside_tokens,
     )
     found: list[ItemCount] = []
     head = log.head().sequence

@@ -17,6 +17,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.audit import record_audit
 from ctxengine.service.factor import factor_in_force
+from ctxengine.service.measure_plan import ask_to_measure
 from ctxengine.service.plans import candidates_again, plan_draft, plan_row, plan_view
 from ctxengine.service.prices import Price, recache_price
 from ctxengine.service.snapshots import register_trace
@@ -166,6 +167,13 @@ def store_rotation(
     for name, value in changes.items():
         setattr(session, name, value)
     register_trace(session, plan, at=at)
+    ask_to_measure(
+        actor=actor,
+        session_id=session.id,
+        epoch=plan.epoch,
+        provider=plan.provider,
+        cause="epoch rotated: " + ", ".join(turned.reasons),
+    )
     record_audit(
         actor=actor,
         action="epoch.rotated",

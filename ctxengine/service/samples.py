@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from importlib.resources import files
 
+from ctxengine.ledger.models import ImportRow
 from ctxengine.service.bootstrap import demo_actor
 from ctxengine.service.import_transcript import ImportOutcome, import_file
 from ctxengine.service.sample_data.long_session import long_session
@@ -20,10 +23,17 @@ _FILES = (
 def load_samples() -> list[ImportOutcome]:
     """Import the samples into the demo tenant; those that are there already stay as they are."""
     actor = demo_actor()
-    outcomes = [
-        import_file(actor=actor, name=name, data=files(_FOLDER).joinpath(name).read_bytes())
-        for name in _FILES
-    ]
-    long = long_session().encode()
-    outcomes.append(import_file(actor=actor, name="long_session.openai_chat.json", data=long))
-    return outcomes
+    return [import_file(actor=actor, name=name, data=data) for name, data in _samples()]
+
+
+def samples_missing() -> bool:
+    """Whether the demo tenant lacks any of the samples."""
+    digests = {hashlib.sha256(data).hexdigest() for _, data in _samples()}
+    known = ImportRow.objects.filter(tenant_id=demo_actor().tenant_id, sha256__in=digests)
+    return known.count() < len(digests)
+
+
+def _samples() -> Iterator[tuple[str, bytes]]:
+    for name in _FILES:
+        yield name, files(_FOLDER).joinpath(name).read_bytes()
+    yield "long_session.openai_chat.json", long_session().encode()

@@ -26,6 +26,7 @@ from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.bound_reasoning import counted
 from ctxengine.service.cache_verdict import shortfall_draft
 from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
 from ctxengine.service.checkpoints import keep_opaque
@@ -126,6 +127,9 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1)
         )
         drafts, calls = taken.drafts(request, spec)
+        # Input that came in meanwhile will stand before an answer that was thought without it.
+        unbound = len(stripped.opaque) if interrupted and plan.fresh_rows == "appended" else 0
+        drafts = counted(drafts, unbound)
         receipt = None
         if request is not None:
             receipt = receipt_of(
@@ -138,7 +142,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             following = "redo"
         with transaction.atomic():
             log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
-            if stripped.opaque:
+            if stripped.opaque and not unbound:
                 keep_opaque(run, taken.sequence, stripped.opaque, at=now)
                 _count_opaque(run, stripped, session)
             _answered(session, request, receipt, now)
@@ -196,7 +200,7 @@ class _Taken:
         self.sequence = sequence
         self.derivation = Derivation(
             counter_of(session.provider, session.model),
-            kept_aside={tool.wire_name: tool.tokens for tool in plan.kept_aside},
+            kept_aside=plan.aside_tokens,
         )
         self.items: tuple[DecodedItem, ...] = ()
 

@@ -102,7 +102,7 @@ def read_usage(provider: str, raw: str | None, window: int | None) -> Usage | No
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """The buckets as a request row keeps them; they add up to the prompt."""
+    """The buckets as a row keeps them: the first four add up to the prompt, the extra ones were billed beside it."""
     return {
         "fresh": usage.fresh,
         "cache_read": usage.cache_read,
@@ -110,5 +110,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "cache_write_1h": usage.cache_write_1h,
         "output": usage.output,
         "prompt_total": usage.prompt_total,
+        "extra_input": usage.extra_input,
+        "extra_output": usage.extra_output,
         "problems": list(usage.problems),
     }

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 import warnings
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
+
+from django.db import DatabaseError, OperationalError, ProgrammingError
 
 from ctxengine.site import env, keys, places
 from ctxengine.site.postgres.binaries import PostgresUnavailable
@@ -21,6 +26,70 @@ _NEEDS_NO_DATABASE = frozenset(
     }
 )  # fmt: skip
 _STARTS_ITS_OWN = frozenset({"up"})
+_NEEDS_A_SERVED_INSTANCE = frozenset(
+    {
+        "add_person", "export_session", "import_transcripts", "issue_key", "probe", "prove_requests",
+        "verify_ledger",
+    }
+)  # fmt: skip
+_WRONGLY_SET_UP = 2
+"""Exit status where the command line, a setting or the instance is not what a command needs."""
+_NOBODY_READS = 141
+"""Exit status of a command that a closed pipe ended, as shells count it."""
+_INTERRUPTED = 130
+"""The same for Ctrl-C."""
+_TABLE_OR_COLUMN_MISSING = frozenset({"42P01", "42703"})
+"""Postgres' codes for a table and a column that are not there."""
+
+
+def add_data_option(parser: ArgumentParser) -> None:
+    """Show `--data` in a command's help; it is read before settings are, and stands in the parser for the help alone."""
+    parser.add_argument(
+        "--data", metavar="DIR", help="folder of the instance's files (default: CTX_DATA_DIR, else the checkout's)"
+    )
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """Turn what is no defect into one line and an exit status: a wrong setting, a database that cannot serve, a closed pipe."""
+    try:
+        try:
+            yield
+        finally:
+            # Otherwise the interpreter meets the closed pipe at its end, and complains of it.
+            sys.stdout.flush()
+    except env.SettingError as error:
+        _refuse(str(error))
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+        raise SystemExit(_NOBODY_READS) from None
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
+    except DatabaseError as error:
+        told = _about_the_database(error)
+        if told is None:
+            raise
+        _refuse(told)
+
+
+def _about_the_database(error: DatabaseError) -> str | None:
+    """What is wrong with the database rather than with us; None for a defect, which keeps its traceback."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    if isinstance(error, ProgrammingError) and state in _TABLE_OR_COLUMN_MISSING:
+        return (
+            "The database lacks tables of this version. Bring it up to date with `manage.py migrate`, or start `manage.py up`."
+        )
+    if isinstance(error, OperationalError):
+        first = (str(error).strip().splitlines() or ["no reason given"])[0]
+        return f"The database cannot be used: {first}"
+    return None
+
+
+def _refuse(line: str) -> NoReturn:
+    sys.stderr.write(line + "\n")
+    raise SystemExit(_WRONGLY_SET_UP) from None
 
 
 def take_data_option(argv: list[str]) -> list[str]:
@@ -40,7 +109,7 @@ def take_data_option(argv: list[str]) -> list[str]:
         if not equals:
             value = next(words, "")
         if not value or value.startswith("-"):
-            sys.exit("--data needs a folder: --data DIR")
+            _refuse("--data needs a folder: --data DIR")
         os.environ["CTX_DATA_DIR"] = str(Path(value).expanduser().absolute())
     return kept
 
@@ -55,6 +124,8 @@ def database_for(argv: list[str]) -> Iterator[None]:
         warnings.filterwarnings("ignore", message="Got an error checking a consistent migration")
         yield
         return
+    # Nothing is made or started for settings that are refused afterwards. The real reading comes later: it needs the secrets.
+    runpy.run_module("ctxengine.site.settings")
     server = _prepare(command)
     try:
         yield
@@ -67,11 +138,17 @@ def _prepare(command: str) -> EmbeddedPostgres | None:
     """Make the instance's secrets and start its database; None where the command needs no server of ours."""
     try:
         data = places.data_folder()
+        server = None if env.optional("DATABASE_URL") else EmbeddedPostgres(data)
+        made = server is None or (server.cluster / "PG_VERSION").exists()
+        if command in _NEEDS_A_SERVED_INSTANCE and not made:
+            _refuse(
+                f"{data} holds no instance that was ever served. Start one there with `manage.py up`, or name another"
+                " folder with --data or CTX_DATA_DIR."
+            )
         keys.ensure(data)
-        if env.optional("DATABASE_URL") or command in _STARTS_ITS_OWN:
+        if server is None or command in _STARTS_ITS_OWN:
             return None
-        server = EmbeddedPostgres(data)
         server.start()
-    except (PostgresUnavailable, PermissionError, env.SettingError) as error:
-        sys.exit(str(error))
+    except (PostgresUnavailable, PermissionError) as error:
+        _refuse(str(error))
     return server

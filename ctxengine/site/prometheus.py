@@ -40,18 +40,20 @@ _FAMILIES: tuple[tuple[str, str, str, dict[str, Reading]], ...] = (
     ),
     (
         "billed_tokens",
-        f"Tokens reported by providers {_DAY}, in disjoint buckets.",
+        f"Tokens reported by providers {_DAY}, in disjoint buckets; the extra ones stand beside prompt and answer.",
         "bucket",
         {
             "fresh": lambda f: f.fresh,
             "read": lambda f: f.read,
             "write": lambda f: f.write,
             "output": lambda f: f.output,
+            "extra_input": lambda f: f.extra_input,
+            "extra_output": lambda f: f.extra_output,
         },
     ),
     (
         "cost_usd",
-        f"US dollars {_DAY} by bucket, for models with a known price; no sample where it is unknown.",
+        f"US dollars {_DAY} by bucket, at the list prices of the day; no sample where the price is unknown.",
         "bucket",
         {
             name: (lambda f, name=name: _dollars(f.cost.amount(name)))  # type: ignore[misc]

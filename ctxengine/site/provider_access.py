@@ -63,6 +63,20 @@ def provider_urls() -> dict[str, str]:
     return urls
 
 
+def summary_providers() -> tuple[str, ...]:
+    """Providers from `CTX_SUMMARY_PROVIDERS` that a session's policy may name for summaries besides its own.
+
+    Raises:
+        SettingError: an unknown provider.
+    """
+    name = "CTX_SUMMARY_PROVIDERS"
+    found = env.optional(name) or ""
+    named = tuple(part.strip() for part in found.split(",") if part.strip())
+    if not set(named) <= set(PROVIDERS):
+        raise env.SettingError(name, found, f"names of {', '.join(PROVIDERS)}, separated by commas")
+    return named
+
+
 def _refused(wanted: str) -> env.SettingError:
     return env.SettingError("CTX_PROVIDER_URLS", "not shown", wanted)
 

@@ -151,6 +151,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = env.whole(
 
 CTX_PROVIDER_KEYS = provider_access.provider_keys()
 CTX_PROVIDER_URLS = provider_access.provider_urls()
+CTX_SUMMARY_PROVIDERS = provider_access.summary_providers()
 CTX_PROBE_HOSTED = env.choice("CTX_PROBE_HOSTED", "off", ("off", "full"))
 """The allow-list: a provider is called at its official address, or at the one listed here."""
 CTX_BEDROCK_REGION = env.matching(

@@ -38,6 +38,8 @@ class Child:
     folder: str
     inherited: tuple[int, ...] = ()
     """File descriptors that it may use, such as a listening socket."""
+    silent: bool = False
+    """Whether its stdout goes nowhere; stderr never does."""
     before: Callable[[int], None] | None = None
     """Called before each start with the number of starts in a row that failed."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -52,7 +54,7 @@ class Child:
         # Its own session: a Ctrl-C in the terminal comes to the supervisor alone, which ends things in order.
         self._process = subprocess.Popen(
             self.command, env=dict(self.environment), cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(), pass_fds=self.inherited, start_new_session=True,
+            stdout=subprocess.DEVNULL if self.silent else sys.stderr.fileno(), pass_fds=self.inherited, start_new_session=True,
             preexec_fn=_dies_with(os.getpid()),
         )  # fmt: skip
 

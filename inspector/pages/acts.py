@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse
 
+from ctxengine.engine.trust.model_view import model_view
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer
 from inspector.act_contexts import ActPage, Figure
@@ -21,12 +22,12 @@ Done = TypeVar("Done")
 
 
 def reason_of(request: HttpRequest) -> str:
-    """The reason given in a form.
+    """The reason given in a form, as it can be kept: what no column holds is shown in its place.
 
     Raises:
         ServiceError: `reason_required` (422), also for one that is too long to keep.
     """
-    reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
+    reason = model_view(request.POST.get("reason", "")).replace("\r\n", "\n").strip()
     if not reason:
         raise ServiceError(
             "reason_required",

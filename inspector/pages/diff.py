@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -55,7 +55,10 @@ def pick(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     ticked = [_uuid(text) for text in request.GET.getlist("r")]
     chosen = [one for one in ticked if one is not None][:2]
     if len(chosen) < 2:
-        return redirect("inspector:requests", viewer.slug, Twin.HTML)
+        came_from = QueryDict(request.GET.get("from", ""), mutable=True)
+        came_from["ticked"] = str(len(chosen))
+        listed = reverse("inspector:requests", args=[viewer.slug, Twin.HTML])
+        return redirect(f"{listed}?{came_from.urlencode()}")
     pair = sorted(
         (detail_or_404(viewer, one) for one in chosen),
         key=lambda detail: (detail.created_at, detail.number),

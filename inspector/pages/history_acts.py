@@ -21,6 +21,7 @@ from ctxengine.service.undo_compaction import undo_compaction
 from inspector.access import Viewer, member
 from inspector.act_contexts import ActPage, Figure
 from inspector.figures import dollars, micro_dollars, number, signed
+from inspector.filters import read_whole
 from inspector.forecast import price_of, tokens_behind
 from inspector.pages.acts import answer, cost_figures
 from inspector.pages.session_compactions import line_or_404
@@ -92,11 +93,12 @@ def mark(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse
 
 def _compact_spec(request: HttpRequest) -> Compact:
     given = request.POST if request.method == "POST" else request.GET
-    through = given.get("through", "").strip()
-    if through and not (through.isascii() and through.isdigit() and 0 < int(through[:18]) < 10**17):
+    named = given.get("through", "").strip()
+    through = read_whole(named) if named else None
+    if named and not through:
         raise ServiceError("invalid_content", 422, "Name the last event to replace by its number.")
     return Compact(
-        through=int(through) if through else None,
+        through=through,
         merge=bool(given.get("merge")),
         force=not given.get("unforced"),
         summariser="model" if given.get("model") else "deterministic",
@@ -154,6 +156,11 @@ def _compact_preview(
     except ServiceError as refused:
         remedy = refused.extra.get("remedy")
         return None, f"{refused.detail} Remedy: {remedy}." if remedy else refused.detail
+    if done.outcome == "unchanged" and spec.through:
+        return (
+            None,
+            f"There is nothing to compact: up to event {spec.through:,} no closed turn is left without a summary.",
+        )
     if done.outcome == "unchanged":
         return None, "There is nothing to compact: history is at its low-water mark already."
     if done.outcome == "skipped":
@@ -206,8 +213,15 @@ def _verdict(head: SessionHead, verdict: NetCost | None) -> tuple[Figure, ...]:
         *cost_figures(
             verdict.recached_tokens, price, "what stands behind the first changed byte, at most"
         ),
-        Figure("Net cost", "✓ pays" if verdict.pays else "▲ does not pay", _weighed(verdict)),
+        Figure("Net cost", *_judged(verdict)),
     )
+
+
+def _judged(verdict: NetCost) -> tuple[str, str]:
+    """The verdict and what was weighed; an act that moves no token is neither good nor bad."""
+    if not verdict.saved_tokens and not verdict.recached_tokens:
+        return "none", "no request grows or shrinks, and nothing is cached anew"
+    return "✓ pays" if verdict.pays else "▲ does not pay", _weighed(verdict)
 
 
 def _weighed(verdict: NetCost) -> str:

@@ -27,7 +27,7 @@ from ctxengine.service.jobs.retry import retry_job
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, Shell
-from inspector.filters import AskError, checked, free, one_of
+from inspector.filters import AskError, checked, free, identifier, one_of
 from inspector.job_contexts import (
     JobPage,
     JobsPage,
@@ -43,18 +43,10 @@ from inspector.render import Twin, csv_stream, json_stream, see_other, show
 STATES = (*(state.value for state in JobState), "unfinished")
 
 
-def _session(value: str) -> str:
-    try:
-        UUID(value)
-    except ValueError:
-        return "a session's id"
-    return ""
-
-
 ASKS = {
     "state": one_of(*STATES),
     "kind": free,
-    "session": _session,
+    "session": identifier,
     "size": one_of(*map(str, PAGE_SIZES)),
     "after": free,
 }

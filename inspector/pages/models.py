@@ -23,6 +23,7 @@ from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.capacity_contexts import ModelPage, ModelsPage, ModelView
 from inspector.contexts import Crumb, Shell
+from inspector.filters import read_whole
 from inspector.ladder_plot import ladder_plot
 from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
 
@@ -66,7 +67,12 @@ def model(request: HttpRequest, viewer: Viewer, key: str, twin: Twin) -> HttpRes
 def ladder(request: HttpRequest, viewer: Viewer, key: str) -> HttpResponse:
     """The part of the page that grows while a probe runs."""
     provider, _, name = key.partition("/")
-    return fragment(request, "f/ladder.html", _page(viewer, provider, name))
+    page = _page(viewer, provider, name)
+    answer = fragment(request, "f/ladder.html", page)
+    if page.probe is None or not page.probe.running:
+        # The figures above the ladder are from before the probe: its end reloads the page once.
+        answer["HX-Refresh"] = "true"
+    return answer
 
 
 def _page(viewer: Viewer, provider: str, name: str, problem: str = "") -> ModelPage:
@@ -90,13 +96,14 @@ def _page(viewer: Viewer, provider: str, name: str, problem: str = "") -> ModelP
 def _probe(request: HttpRequest, viewer: Viewer, provider: str, name: str) -> HttpResponseBase:
     viewer.must_operate("Probing")
     most = request.POST.get("most", "").replace(",", "").strip()
-    if most and (not most.isdecimal() or not _LEAST_MOST[0] <= int(most) <= _LEAST_MOST[1]):
+    largest = read_whole(most, most=_LEAST_MOST[1]) if most else None
+    if most and (largest is None or largest < _LEAST_MOST[0]):
         problem = f"The highest prompt is a number of tokens from {_LEAST_MOST[0]:,} to {_LEAST_MOST[1]:,}, or left empty."
         return show(request, "model.html", _page(viewer, provider, name, problem), status=400)
     wanted = ProbeWanted(
         provider=provider,
         model=name,
-        largest=int(most) if most else None,
+        largest=largest,
         hosted=bool(request.POST.get("hosted")),
     )
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest
 
-_MOST = 2**62
+from inspector.filters import read_whole
 
 
 def whole(request: HttpRequest, name: str) -> int | None:
@@ -16,6 +16,7 @@ def whole(request: HttpRequest, name: str) -> int | None:
     text = request.GET.get(name, "")
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) > _MOST:
+    number = read_whole(text)
+    if number is None:
         raise Http404(f"{name} must be a whole number.")
-    return int(text)
+    return number

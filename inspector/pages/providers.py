@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from ctxengine.ledger.queries.providers import ProviderLine, provider_lines
 from ctxengine.service.clock import utc_now
 from inspector.access import Viewer, member
-from inspector.contexts import Shell
+from inspector.contexts import Crumb, Shell
 from inspector.filters import one_of
 from inspector.provider_contexts import ProvidersPage
 from inspector.render import Twin, csv_stream, json_stream, show
@@ -33,8 +34,10 @@ def providers(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseB
         return csv_stream("providers", CSV_HEADER, (_row(line) for line in lines))
     if twin is Twin.JSON:
         return json_stream(lines)
+    above = reverse("inspector:models", args=[viewer.slug, Twin.HTML])
+    crumbs = (Crumb("Models", above), Crumb("Providers"))
     page = ProvidersPage(
-        shell=Shell(viewer, "Providers", "models"),
+        shell=Shell(viewer, "Providers", "models", crumbs),
         lines=lines,
         window=window,
         windows=tuple(WINDOWS),

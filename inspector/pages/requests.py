@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import get_args
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
@@ -21,7 +22,7 @@ from ctxengine.ledger.queries.requests import (
 )
 from inspector.access import Viewer, member
 from inspector.contexts import RequestsPage, Shell
-from inspector.filters import AskError, checked, free, moment, one_of, read_moment
+from inspector.filters import AskError, checked, free, identifier, moment, one_of, read_moment
 from inspector.querylang import QueryError, one_of_terms, over, read_query
 from inspector.reasons import class_title
 from inspector.render import Twin, csv_stream, json_stream, show
@@ -29,6 +30,7 @@ from inspector.render import Twin, csv_stream, json_stream, show
 _FIELDS = ("engine", "model", "status", "yield", "origin", "epoch")
 _SELECTS = ("model", "status", "yielded", "origin")
 _NARROWED = (
+    "session",
     "engine",
     "provider",
     "agent",
@@ -57,11 +59,13 @@ ASKS = {
     "code": free,
     "verdict": one_of(*VERDICTS),
     "cause": free,
+    "session": identifier,
     "disagreement": one_of("1"),
-    "usage": one_of("reported", "unreported"),
+    "usage": one_of("reported", "unreported", "unusable"),
     "from": moment,
     "to": moment,
     "after": free,
+    "ticked": one_of("0", "1"),
 }
 CSV_HEADER = (
     "id", "session_id", "session", "request", "engine", "provider", "model", "epoch", "tokens",
@@ -130,6 +134,7 @@ def _narrow(where: RequestFilter, narrowed: dict[str, str]) -> RequestFilter:
     return replace(
         where,
         engine=where.engine or narrowed["engine"],
+        session_id=UUID(narrowed["session"]) if narrowed["session"] else None,
         provider=narrowed["provider"],
         agent=narrowed["agent"],
         code=narrowed["code"],

@@ -33,6 +33,8 @@ GROUPS = (
     ("skipped", "left out of the roster, each with its reason"),
     ("hidden", "kept from the model, each with its reason"),
 )
+_SEARCHED = "kept out of the prompt until the provider's own search finds them"
+"""What deferred means where the provider defers natively."""
 CSV_HEADER = (
     "name", "wire_name", "group", "reason", "tokens", "revoked", "side_effect", "result_trust",
     "required_scopes", "server",
@@ -93,9 +95,15 @@ def _groups(viewer: Viewer, head: SessionHead, plan: PlanDetail) -> tuple[Roster
     may_act = viewer.is_operator and head.state == "open" and plan.line.epoch == head.epoch
     return tuple(
         RosterGroup(name, meaning, tools, sum(entry.tool.tokens for entry in tools))
-        for name, meaning in GROUPS
+        for name, meaning in _meanings(plan)
         for tools in [_tools(plan.tools, name, revoked, may_act)]
     )
+
+
+def _meanings(plan: PlanDetail) -> Iterator[tuple[str, str]]:
+    searched = plan.deferral == "native"
+    for name, meaning in GROUPS:
+        yield name, _SEARCHED if searched and name == "deferred" else meaning
 
 
 def _tools(

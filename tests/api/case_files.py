@@ -139,12 +139,11 @@ def _google(body: Any) -> list[Any]:
 def said_texts(body: Any) -> list[str]:
     """Texts that stand by themselves in a conversation: text blocks, and messages that are one text."""
     turns = next(body[part] for part in ("messages", "contents", "input") if part in body)
-    inside = [block for turn in turns for block in turn.get("content") or turn.get("parts") or ()]
-    blocks = [b["text"] for b in inside if isinstance(b, dict) and isinstance(b.get("text"), str)]
-    calling = [turn for turn in turns if turn.get("tool_calls")]
-    whole = [turn["content"] for turn in turns if isinstance(turn.get("content"), str)]
     # An assistant that only calls may say nothing.
-    return blocks + [text for text in whole if text or not calling]
+    saying = [turn for turn in turns if not turn.get("tool_calls")]
+    whole = [turn["content"] for turn in saying if isinstance(turn.get("content"), str)]
+    inside = [block for turn in turns for block in turn.get("content") or turn.get("parts") or ()]
+    return whole + [b["text"] for b in inside if isinstance(b, dict) and "text" in b]
 
 
 def every_text(value: Any) -> list[str]:

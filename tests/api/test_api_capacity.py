@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -59,10 +59,43 @@ def test_what_cannot_be_probed_is_refused_with_a_reason(
     assert refused.code
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {"compatible": "https://api.groq.com/openai/v1"},
+        {"ollama": "https://ollama.com"},
+        {"compatible": "http://8.8.8.8/v1"},
+    ],
+)
+def test_a_hosted_model_costs_money_under_whatever_name_it_is_listed(
+    door: Door, settings: Any, listed: dict[str, str]
+) -> None:
+    settings.CTX_PROVIDER_URLS = listed
+    (provider,) = listed
+    wanted = {**WANTED, "provider": provider}
+    refused = door.post("capacity-profiles", wanted)
+    assert (refused.status, refused.code) == (409, "probe_not_allowed")
+    assert door.post("capacity-profiles", {**wanted, "hosted": True}).status == 202
+
+
+def test_a_probe_behind_a_session_wants_a_session_of_ones_own(
+    door: Door, stranger: Door, tenant: UUID
+) -> None:
+    session = door.open()
+    for asker, named in ((stranger, session), (door, str(uuid4()))):
+        refused = asker.post("capacity-profiles", {**WANTED, "session_id": named})
+        assert (refused.status, refused.code) == (404, "not_found")
+    assert not Job.objects.filter(kind="capacity.probe").exists()
+    taken = door.post("capacity-profiles", {**WANTED, "session_id": session})
+    assert taken.status == 202
+    assert str(Job.objects.get(id=taken.json["job"]["id"]).session_id) == session
+
+
 def test_a_real_turn_ends_the_probe_of_its_model_and_of_no_other(door: Door, tenant: UUID) -> None:
-    door.post("capacity-profiles", WANTED)
+    first = door.post("capacity-profiles", WANTED).json["job"]["id"]
     door.post("capacity-profiles", {**WANTED, "model": "other:1b"})
     step_aside(tenant, "ollama", "tiny:1b")
-    asked = Job.objects.filter(tenant_id=tenant, cancel_asked=True)
-    assert [job.subject for job in asked] == ["ollama/tiny:1b"]
-    assert asked[0].state == JobState.QUEUED
+    ended = Job.objects.filter(tenant_id=tenant, state=JobState.CANCELLED)
+    assert [job.subject for job in ended] == ["ollama/tiny:1b"]
+    assert Job.objects.get(tenant_id=tenant, state=JobState.QUEUED).subject == "ollama/other:1b"
+    assert door.post("capacity-profiles", WANTED).json["job"]["id"] != first

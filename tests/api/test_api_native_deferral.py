@@ -122,3 +122,138 @@ def test_a_found_tool_is_called_and_replayed_under_one_prefix(
     proved = list(prove_all(session_id=UUID(played.session)))
     assert len(proved) == 6
     assert all(replay.identical for replay in proved)
+
+
+@both
+def test_a_found_tool_is_judged_by_its_own_scopes_and_schema(
+    door: Door, model: dict[str, str]
+) -> None:
+    tools = [LOOK, later(1, required_scopes=["port:write"]), *TWELVE[2:]]
+    played = Played(door, model, tools=tools, principal={"id": "mara", "scopes": ["port:write"]})
+    refused = []
+    for number, arguments in ((1, '{"berth": "b1"}'), (2, '{"b": 1}')):
+        played.ask(f"Call {wire(TWELVE[number])} with {arguments}", scopes=[])
+        told = played.step()
+        assert told["next"] == "redo"
+        refused += told["calls"]
+        assert played.step()["next"] == "finish"
+    assert [call["action"] for call in refused] == ["refused", "refused"]
+    assert "scope_missing" in refused[0]["result"]
+    assert "additionalProperties" in refused[1]["result"]
+    assert all(door.replays(built["request_id"]) for built in played.built)
+
+
+def test_a_tool_that_only_a_search_result_names_is_no_tool(door: Door) -> None:
+    played = Played(door, ANTHROPIC)
+    played.ask("Hello?")
+    door.assemble(played.run)
+    reference = {"type": "tool_reference", "tool_name": "wipe_disk"}
+    found = {"type": "tool_search_tool_search_result", "tool_references": [reference]}
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": SEARCH["anthropic"]["name"]}
+    told = door.says(
+        played.run,
+        search | {"input": {}},
+        {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": found},
+        {"type": "tool_use", "id": "c1", "name": "wipe_disk", "input": {}},
+        stop="tool_use",
+    )
+    assert told["calls"][0]["action"] == "refused"
+    event = door.events(played.session, "type=model.response.completed&")[-1]
+    assert "found_tools" not in event["payload"]
+
+
+@both
+def test_definitions_cost_their_tokens_once_they_are_found(
+    door: Door, model: dict[str, str]
+) -> None:
+    played = Played(door, model)
+    plain = Played(door, model, tools=[LOOK])
+    assert played.plan["prefix_tokens"] < plain.plan["prefix_tokens"] + 100
+    played.ask(f'Call {wire(TWELVE[3])} with {{"berth": "b"}}')
+    (call,) = played.step()["calls"]
+    door.results(played.run, (call["id"], "Dry."))
+    played.step()
+    first, second = (built["budget"]["request"] for built in played.built)
+    assert second - first > 120
+
+
+@both
+def test_no_marker_stands_on_a_definition_that_is_kept_aside(
+    door: Door, model: dict[str, str]
+) -> None:
+    played = Played(door, model)
+    played.ask("Hello?")
+    played.step()
+    tools = played.request["tools"]
+    assert tools[0] == SEARCH[played.provider]
+    aside = [tool for tool in tools if tool.get("defer_loading")]
+    assert [tool["name"] for tool in aside] == sorted(wire(tool) for tool in TWELVE)
+    assert not any("cache_control" in tool for tool in aside)
+    assert "tool_call" not in [tool.get("name") for tool in tools]
+    assert "More tools can be called" not in json.dumps(played.request)
+
+
+def test_where_the_model_cannot_the_index_serves_and_the_plan_says_so(door: Door) -> None:
+    played = Played(door, {"provider": "openai", "name": "gpt-5.4"})
+    (warning,) = played.plan["warnings"]
+    assert "not known to defer tools natively" in warning
+    played.run = door.run(played.session, "Hello?")
+    request = door.assemble(played.run)["request"]
+    assert "tool_call" in [tool["function"]["name"] for tool in request["tools"]]
+    assert "defer_loading" not in json.dumps(request)
+
+
+def test_the_index_is_what_nobody_asked_otherwise_gets(door: Door) -> None:
+    played = Played(door, ANTHROPIC, policy={})
+    assert played.plan["policy"]["deferral"] == "index"
+    assert played.plan["deferred_tool_names"] == [tool["name"] for tool in TWELVE]
+    refused = door.post(
+        "sessions",
+        {
+            "model": ANTHROPIC,
+            "agent": {"name": "a", "version": "1"},
+            "policy": {"deferral": "both"},
+        },
+    )
+    assert 400 <= refused.status < 500
+    assert "deferral" in refused.raw.decode()
+
+
+def found_and_answered(door: Door, model: dict[str, str]) -> Played:
+    """A session in which two tools were found and used."""
+    played = Played(door, model)
+    for number in (4, 5):
+        played.ask(f'Call {wire(TWELVE[number])} with {{"berth": "b"}}')
+        (call,) = played.step()["calls"]
+        door.results(played.run, (call["id"], f"Sheet {number} is dry."))
+        assert played.step()["next"] == "finish"
+    return played
+
+
+@both
+def test_a_tool_removed_for_security_leaves_what_was_found_as_well(
+    door: Door, model: dict[str, str]
+) -> None:
+    played = found_and_answered(door, model)
+    gone = {"reason": "tool_removed_for_security", "note": "It leaks."}
+    door.post(f"sessions/{played.session}/epochs", gone | {"tools": [TWELVE[4]["name"]]}).ok()
+    played.ask(f'Call {wire(TWELVE[6])} with {{"berth": "b"}}')
+    (call,) = played.step()["calls"]
+    door.results(played.run, (call["id"], "Dry."))
+    assert played.step()["next"] == "finish"
+    assert "Reads sheet 4 of the port" not in json.dumps(played.request)
+    assert "Reads sheet 5 of the port" in json.dumps(played.request)
+    assert all(door.replays(built["request_id"]) for built in played.built)
+
+
+@both
+def test_a_session_may_go_back_to_the_index(door: Door, model: dict[str, str]) -> None:
+    played = found_and_answered(door, model)
+    door.send("PATCH", f"sessions/{played.session}", {"policy": {"deferral": "index"}}).ok()
+    played.ask("Hello?")
+    assert played.step()["next"] == "finish"
+    names = [tool.get("name") for tool in played.request["tools"]]
+    assert "tool_call" in names
+    assert wire(TWELVE[4]) not in names
+    assert "provider block (external_untrusted" in json.dumps(played.request)
+    assert all(door.replays(built["request_id"]) for built in played.built)

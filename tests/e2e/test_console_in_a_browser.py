@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -22,7 +23,7 @@ from tests.factories import (
     pressed_session,
     worked_session,
 )
-from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session
+from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session, opened_with
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
@@ -39,6 +40,7 @@ class Desk:
     pressed: LiveSession
     kept: LiveSession
     browser: Browser
+    child: UUID
     state: Any = None
     complaints: list[str] = field(default_factory=list)
     contexts: list[BrowserContext] = field(default_factory=list)
@@ -81,6 +83,7 @@ class Desk:
             "imports": "imports/",
             "keys": "keys/",
             "session": f"sessions/{self.pressed.id}/",
+            "child": f"sessions/{self.child}/",
             "events": f"{session}events/?at=3",
             "plan": f"{session}plan/",
             "body": f"{session}events/3/",
@@ -113,7 +116,9 @@ def desk(live_server: Any, browser: Browser) -> Iterator[Desk]:
     tenant = make_tenant("acme")
     make_person(tenant, Role.OPERATOR, "mara")
     worked, pressed = worked_session(tenant), pressed_session(tenant)
-    desk = Desk(live_server.url, tenant, worked, pressed, kept_session(tenant), browser)
+    parent = LiveSession(tenant, title="Hand the depots on").ask("Hand it on.")
+    child = opened_with(tenant, occasion="child", parent_run=parent.run)
+    desk = Desk(live_server.url, tenant, worked, pressed, kept_session(tenant), browser, child)
     context = browser.new_context()
     page = context.new_page()
     desk.watch(page)

@@ -12,13 +12,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+import psycopg
+from django.core.management import call_command
 from django.db import connections
 from kombu import Connection
 
@@ -186,8 +188,14 @@ class Stage:
     """One broker, one worker, one database of a shared server."""
 
     def __init__(
-        self, kind: type[Broker], folder: Path, server: EmbeddedPostgres, database: str
+        self,
+        kind: type[Broker],
+        folder: Path,
+        server: EmbeddedPostgres,
+        database: str,
+        extra: Mapping[str, str] | None = None,
     ) -> None:
+        """Nothing is started yet; `extra` is added to the worker's environment."""
         folder.mkdir()
         self.broker = kind(folder)
         self.server = server
@@ -198,18 +206,20 @@ class Stage:
             "--concurrency", "2", "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
         ]  # fmt: skip
         address = server.address()
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("CTX_")
-        } | {
-            "CTX_DATA_DIR": str(folder),
-            "CTX_FIELD_KEY": _field_key(),
-            "DJANGO_SETTINGS_MODULE": "ctxengine.site.settings",
-            "CELERY_BROKER_URL": self.broker.url,
-            "DATABASE_URL": (
-                f"postgresql://{address.user}:{quote(address.password)}"
-                f"@{quote(str(address.socket_folder), safe='')}/{database}"
-            ),
-        }
+        environment = (
+            {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
+            | {
+                "CTX_DATA_DIR": str(folder),
+                "CTX_FIELD_KEY": _field_key(),
+                "DJANGO_SETTINGS_MODULE": "ctxengine.site.settings",
+                "CELERY_BROKER_URL": self.broker.url,
+                "DATABASE_URL": (
+                    f"postgresql://{address.user}:{quote(address.password)}"
+                    f"@{quote(str(address.socket_folder), safe='')}/{database}"
+                ),
+            }
+            | dict(extra or {})
+        )
         self.worker = Process(command, environment, self.log)
 
     @contextmanager
@@ -253,6 +263,23 @@ def speaking_to(server: EmbeddedPostgres, database: str) -> Iterator[None]:
     finally:
         default.close()
         default.settings_dict.update(before)
+
+
+def make_database(server: EmbeddedPostgres, name: str, *, template: str) -> None:
+    """A database of the server's, copied from another."""
+    address = server.address()
+    with psycopg.connect(
+        host=str(address.socket_folder), user=address.user, password=address.password,
+        dbname="postgres", autocommit=True,
+    ) as control:  # fmt: skip
+        control.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+
+
+def make_schema(server: EmbeddedPostgres, name: str) -> None:
+    """A database of the server's with the product's tables, and nothing in them."""
+    make_database(server, name, template="template1")
+    with speaking_to(server, name):
+        call_command("migrate", interactive=False, verbosity=0)
 
 
 _spoken_to: list[str] = []

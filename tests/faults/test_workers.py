@@ -12,9 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from django.core.management import call_command
 from django.db import Error, connection
 
 from ctxengine.engine.events import EventType
@@ -24,7 +22,14 @@ from ctxengine.service.jobs.presence import workers_present
 from ctxengine.service.specs import Actor, PrincipalSpec
 from ctxengine.site.postgres.server import EmbeddedPostgres
 from tests.cast import Runtime, new_actor
-from tests.faults.stage import Stage, available_brokers, eventually, speaking_to
+from tests.faults.stage import (
+    Stage,
+    available_brokers,
+    eventually,
+    make_database,
+    make_schema,
+    speaking_to,
+)
 
 pytestmark = pytest.mark.faults
 
@@ -34,35 +39,24 @@ _BASE = "base"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    folder = Path(tempfile.mkdtemp(dir=os.environ["CTX_TEST_RUN_FOLDER"], prefix="faults-"))
-    folder.chmod(0o711)
-    found = EmbeddedPostgres(folder)
-    found.start()
-    yield found
-    found.stop()
-    found.remove()
-
-
-@pytest.fixture(scope="module")
 def stages(
     server: EmbeddedPostgres, django_db_blocker: pytest.FixtureRequest
 ) -> Iterator[list[Stage]]:
     """A stage for each broker that this machine has, with the same people in each database."""
     with django_db_blocker.unblock():  # type: ignore[attr-defined]
-        kinds = available_brokers()
-        make_database(server, _BASE, template="template1")
-        with speaking_to(server, _BASE):
-            call_command("migrate", interactive=False, verbosity=0)
-            fill()
         started = []
-        for name, kind in kinds.items():
-            make_database(server, name, template=_BASE)
+        for name, kind in available_brokers().items():
             folder = Path(tempfile.mkdtemp(dir=os.environ["CTX_TEST_RUN_FOLDER"]))
             started.append(Stage(kind, folder / name, server, name))
         try:
+            # Brokers need no database: they wake up while one is filled.
             for stage in started:
                 stage.broker.start()
+            make_schema(server, _BASE)
+            with speaking_to(server, _BASE):
+                fill()
+            for stage in started:
+                make_database(server, stage.database, template=_BASE)
                 stage.worker.start()
             for stage in started:
                 with stage.on():
@@ -71,15 +65,6 @@ def stages(
         finally:
             for stage in started:
                 stage.end()
-
-
-def make_database(server: EmbeddedPostgres, name: str, *, template: str) -> None:
-    address = server.address()
-    with psycopg.connect(
-        host=str(address.socket_folder), user=address.user, password=address.password,
-        dbname="postgres", autocommit=True,
-    ) as control:  # fmt: skip
-        control.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
 
 
 def fill() -> None:

@@ -152,3 +152,20 @@ def test_the_page_asks_a_bounded_number_of_questions(
 ) -> None:
     with django_assert_max_num_queries(22):  # type: ignore[operator]
         cast.page(f"sessions/{kept.id}/compactions/")
+
+
+def test_an_act_that_moves_no_token_is_not_said_to_cost(cast: Cast, kept: LiveSession) -> None:
+    seed = Event.objects.filter(session_id=kept.id, type="user.message.created").last()
+    assert seed is not None
+    query = {"target": str(seed.sequence), "form": "pinned"}
+    page = cast.operator.get(cast.url(f"sessions/{kept.id}/compactions/mark/"), query)
+    assert "no request grows or shrinks" in page.content.decode()
+    assert "does not pay" not in page.content.decode()
+
+
+def test_a_range_that_is_covered_already_is_told_from_a_history_that_is_short(
+    cast: Cast, kept: LiveSession
+) -> None:
+    address = cast.url(f"sessions/{kept.id}/compactions/new/")
+    page = cast.operator.get(address, {"through": "8"}).content.decode()
+    assert "up to event 8 no closed turn is left without a summary" in page

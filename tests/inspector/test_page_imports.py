@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from ctxengine.ledger.models import ImportRow, Job, JobState, SessionRow
 from ctxengine.service import import_transcript
+from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.run import run_job
 from inspector.pages import imports as page_of_imports
 from tests.inspector.conftest import Cast
@@ -117,7 +118,7 @@ def test_a_large_upload_is_read_by_a_job_and_its_page_ends_with_the_report(
     assert work_off(cast.tenant.id) == [("transcript.import", "done")]
     ended = progress_of(cast)
     assert "✓ Imported" in ended
-    assert "3 items in the file" in ended or "2 items in the file" in ended
+    assert "3 items in the file, 2 in the ledger" in ended
     assert "hx-trigger" not in ended
     assert not list(by_job.iterdir())
     row = ImportRow.objects.get(tenant_id=cast.tenant.id)
@@ -208,3 +209,26 @@ def test_what_was_set_aside_is_shown_escaped_clipped_and_whole_behind_a_link(cas
 def test_the_first_button_of_the_form_imports(cast: Cast) -> None:
     page = cast.page("imports/")
     assert page.index(">Import</button>") < page.index(">Rehearse</button>")
+
+
+def test_the_bar_of_an_import_of_many_sessions_never_goes_back(
+    cast: Cast, by_job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int]] = []
+    told = JobContext.progress
+
+    def listening(context: JobContext, phase: str, percent: int) -> None:
+        seen.append((phase, percent))
+        told(context, phase, percent)
+
+    monkeypatch.setattr(JobContext, "progress", listening)
+    talks = b"\n".join(
+        b'{"model":"gpt-4o","messages":[{"role":"user","content":"Hi %d"},{"role":"assistant","content":"Hello"}]}'
+        % number
+        for number in range(3)
+    )
+    cast.operator.post(cast.url("imports/"), {"file": upload(talks, "talks.jsonl")})
+    assert work_off(cast.tenant.id) == [("transcript.import", "done")]
+    percents = [percent for _, percent in seen]
+    assert [phase for phase, _ in seen].count("writing") > 1
+    assert percents == sorted(percents)

@@ -95,6 +95,8 @@ def test_the_tile_says_whether_jobs_get_done(cast: Cast) -> None:
     assert jobs_tile(cast.tenant.id).state == "ok"
     job = asked(cast)
     assert jobs_tile(cast.tenant.id).verdict == "No worker runs; jobs wait."
+    assert "✕ No worker runs; jobs wait." in cast.page("")
+    assert cast.data("overview.json")["jobs"]["counts"]["by_state"]["queued"] == 1
     Job.objects.filter(id=job.id).update(state=JobState.FAILED)
     assert (jobs_tile(cast.tenant.id).state, jobs_tile(cast.tenant.id).verdict) == (
         "warn",

@@ -122,3 +122,25 @@ def test_a_model_whose_name_no_address_can_carry_is_listed_without_a_link(cast: 
     odd = measured().model_copy(update={"model": "two\nlines <b>" + "x" * 300})
     keep_profile(tenant_id=cast.tenant.id, profile=odd)
     assert "&lt;b&gt;" in cast.page("models/")
+
+
+def test_the_end_of_a_probe_renews_the_figures_above_its_ladder(cast: Cast) -> None:
+    kept(cast)
+    part = reverse("inspector:model-ladder", args=[cast.slug, KEY])
+    assert cast.operator.get(part)["HX-Refresh"] == "true"
+    cast.operator.post(address(cast), {"most": "4000", "hosted": "1"})
+    assert "HX-Refresh" not in cast.operator.get(part)
+
+
+def test_sizes_along_the_ladder_fit_their_axis() -> None:
+    base = metadata_profile(
+        provider="openai", model="wide", declared_window=1_000_000, max_output=4_096
+    )
+    samples = tuple(
+        Observation(tokens=size, actual_tokens=size, grade=Grade.STRICT, latency_ms=9)
+        for size in (4_000, 900_000)
+    )
+    made = Provenance(source="probe", probed_at="", ladder="ladder@1", observations=samples)
+    plot = ladder_plot(base.model_copy(update={"provenance": made}))
+    assert plot.ticks[-1].label == "1M"
+    assert all(len(tick.label) <= 4 for tick in plot.ticks)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctxengine.ledger.models import AuditEntry
-from ctxengine.service.specs import SkillSpec, SnapshotSpec
+from ctxengine.ledger.models import AuditEntry, PlanRow
+from ctxengine.service.specs import PolicySpec, SkillSpec, SnapshotSpec
 from tests.factories import LiveSession, tool
 from tests.inspector.conftest import Cast
 from tests.inspector.sessions import opened_with
@@ -77,3 +77,28 @@ def test_no_viewer_and_no_older_epoch_offers_an_act(cast: Cast, kept: LiveSessio
 def test_a_tool_that_is_not_there_is_404(cast: Cast) -> None:
     address = cast.url(f"sessions/{cast.session.id}/plan/tool/")
     assert cast.operator.get(address, {"tool": "no.such"}).status_code == 404
+
+
+def test_a_measured_prefix_stands_beside_what_was_pinned(cast: Cast) -> None:
+    address = f"sessions/{cast.session.id}/plan/"
+    assert "By the provider" not in cast.page(address)
+    rows = PlanRow.objects.filter(session_id=cast.session.id, epoch=1)
+    pinned = rows.get().prefix_tokens
+    told = {"tokens": pinned + 7, "pinned_tokens": pinned, "provider": "anthropic"}
+    rows.update(measured=told | {"model": "m", "at": "2026-11-29T10:00:00+00:00"})
+    page = cast.page(address)
+    for text in ("By the provider", f"{pinned + 7:,} <small>measured", "29 Nov 2026", "+7"):
+        assert text in page, text
+    twin = cast.viewer.get(cast.url(f"sessions/{cast.session.id}/plan.json")).json()
+    assert twin["plan"]["measured"]["difference"] == 7
+
+
+def test_natively_deferred_tools_are_not_said_to_be_in_an_index(cast: Cast) -> None:
+    session = LiveSession(
+        cast.tenant,
+        tools=(tool("shell.run"), tool("wiki.find", deferred=True)),
+        policy=PolicySpec(deferral="native"),
+    )
+    page = cast.page(f"sessions/{session.id}/plan/")
+    assert "until the provider&#x27;s own search finds them" in page
+    assert "tool.call" not in page

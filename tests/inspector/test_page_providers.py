@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ctxengine.engine.cache.causes import CAUSE_RULES
 from ctxengine.ledger.models import RequestRow, SideCallRow
+from ctxengine.ledger.queries.metrics import MetricsFilter
+from ctxengine.ledger.queries.metrics_events import side_calls
 from ctxengine.service.specs import Actor
 from inspector.cachepanel import cause_words
 from tests.cast import Runtime, answer
@@ -95,6 +97,26 @@ def test_providers_are_listed_with_their_failures_by_code(cast: Cast, talked: Ru
     assert lines["claude-haiku-4-5"]["faults"][0]["code"] == "auth"
     rows = b"".join(cast.viewer.get(cast.url("providers.csv?w=7d"))).decode()
     assert rows.splitlines()[0].startswith("provider,model,answered")
+
+
+def test_a_call_that_was_cancelled_is_no_failure_of_its_provider(cast: Cast) -> None:
+    for outcome in ("completed", "cancelled"):
+        SideCallRow.objects.create(
+            tenant_id=cast.tenant.id,
+            id=uuid.uuid4(),
+            at=datetime.now(UTC),
+            provider="anthropic",
+            model="claude-haiku-4-5",
+            purpose="probe",
+            outcome=outcome,
+        )
+    lines = {line["model"]: line for line in cast.data("providers.json")}
+    line = lines["claude-haiku-4-5"]
+    assert (line["side_calls"], line["side_failed"], line["faults"]) == (2, 0, [])
+    today = datetime.now(UTC)
+    where = MetricsFilter(since=today - timedelta(days=1), until=today + timedelta(minutes=1))
+    (probes,) = side_calls(cast.tenant.id, where)
+    assert (probes.calls, probes.failed) == (2, 0)
 
 
 def test_without_traffic_the_page_says_where_figures_come_from(cast: Cast) -> None:

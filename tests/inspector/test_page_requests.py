@@ -34,12 +34,30 @@ def test_two_ticked_requests_are_compared_oldest_first(cast: Cast) -> None:
     assert response["Location"] == cast.url(f"requests/{first}/diff/{second}/")
 
 
-def test_one_tick_leads_back_to_the_list(cast: Cast) -> None:
-    response = cast.operator.get(cast.url("diff/"), {"r": [str(cast.session.requests[0]), "x"]})
-    assert response["Location"] == cast.url("requests/")
+def test_one_tick_leads_back_to_the_same_list_and_says_what_is_missing(cast: Cast) -> None:
+    ticks = {"r": [str(cast.session.requests[0]), "x"], "from": "status=answered&ticked=0"}
+    response = cast.operator.get(cast.url("diff/"), ticks)
+    assert response["Location"] == cast.url("requests/?status=answered&ticked=1")
+    page = cast.page("requests/", status="answered", ticked="1")
+    assert "One request was ticked; tick two to compare them." in page
+    assert 'value="status=answered&amp;ticked=1"' in page
 
 
 def test_not_reported_is_not_nought(cast: Cast) -> None:
     cast.session.ask("And?").build()
     page = cast.page("requests/")
     assert "not reported" in page
+
+
+def test_the_requests_of_one_session_are_a_list_of_their_own(
+    cast: Cast, pressed: LiveSession
+) -> None:
+    session = cast.page(f"sessions/{pressed.id}/")
+    assert f"/t/{cast.slug}/requests/?session={pressed.id}" in session
+    page = cast.page("requests/", session=str(pressed.id))
+    assert f"session: {pressed.id}" in page
+    lines = cast.data("requests.json", session=str(pressed.id))
+    assert {line["id"] for line in lines} == {str(one) for one in pressed.requests}
+    refused = cast.operator.get(cast.url("requests/"), {"session": "the first"})
+    assert refused.status_code == 400
+    assert b"a whole id such as" in refused.content

@@ -129,3 +129,16 @@ def test_a_page_of_a_longer_session_asks_no_more(
     assert "Older runs" in page
     assert "Question 4" not in page
     assert "Question 4" in cast.page(f"sessions/{cast.session.id}/", before=9)
+
+
+def test_a_long_text_says_that_it_goes_on_and_where_the_whole_is(cast: Cast) -> None:
+    cast.session.ask("Look at every depot. " * 30).answer("Every depot was seen. " * 30)
+    cast.session.ask("Thanks.").answer("Gladly.")
+    page = cast.page(f"sessions/{cast.session.id}/")
+    assert page.count("…</bdi>") == 2
+    assert "Thanks.</bdi>" in page
+    run = cast.data(f"sessions/{cast.session.id}.json")["runs"]["runs"][1]
+    for sequence in (run["seed_sequence"], run["answered_sequence"]):
+        address = f"sessions/{cast.session.id}/events/{sequence}/"
+        assert f"/t/{cast.slug}/{address}" in page
+        assert cast.operator.get(cast.url(address)).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ from ctxengine.providers.strict_local.script import Reply, ScriptedCall
 from ctxengine.providers.strict_local.server import StrictServer
 from ctxengine.service.erase import erase_person
 from ctxengine.service.prove import prove_all
-from ctxengine.service.specs import MemoryLine, PrincipalSpec, TakeInput
+from ctxengine.service.specs import MemoryLine, PolicySpec, PrincipalSpec, TakeInput
 from ctxengine.service.take_input import take_input
 from tests.cast import Call, Content, Runtime
 
@@ -157,8 +158,114 @@ def test_erasing_the_person_blanks_the_blocks_and_leaves_the_requests_provable()
     runtime.say("", Call("c1", "read"))
     runtime.results(("c1", "found"))
     runtime.assemble(recall=(line("ann lives at the depot"),))
+    block = blocks(runtime)[0]
+    assert "ann lives at the depot" in (runtime.log.body(str(block.body_id)) or "")
     erase_person(actor=runtime.actor, principal="ann", note="asked")
-    assert verdicts(runtime) <= {"identical", "identical_except"}
+    assert runtime.log.body(str(block.body_id)) is None
+    assert verdicts(runtime) == {"identical_except"}
+
+
+def tight(**fields: Any) -> Runtime:
+    """A session in which every token of the fresh rows counts."""
+    return Runtime(
+        model=BOUND,
+        principal=PrincipalSpec(id="ann"),
+        window=14_000,
+        max_output=1_000,
+        policy=PolicySpec(reserve=1_000, history_floor=500, **fields),
+    )
+
+
+def test_parts_that_stand_already_are_paid_once() -> None:
+    runtime = tight()
+    runtime.ask("Look it up.")
+    corrections = tuple(
+        line(f"Correction {n}: " + "the depot is closed on the weekend. " * 40, f"m{n}")
+        for n in range(14)
+    )
+    first = runtime.assemble(corrections=corrections)
+    for number in range(3):
+        runtime.say("", Call(f"c{number}", "read"))
+        runtime.results((f"c{number}", "found"))
+        again = runtime.assemble(corrections=corrections)
+        assert again.budget["request"] - first.budget["request"] < 200 * (number + 1)
+    assert verdicts(runtime) == {"identical"}
+
+
+def test_what_stands_does_not_yield_and_is_never_called_invalid_for_want_of_room() -> None:
+    runtime = tight()
+    runtime.ask("Look it up.")
+    passages = tuple(
+        line(f"Passage {n}. " + "the depot opens at nine on most days. " * 60, f"k{n}")
+        for n in range(3)
+    )
+    sizes = []
+    for number in range(8):
+        built = runtime.assemble(knowledge=passages)
+        sizes.append(built.budget["request"])
+        text = built.body.decode()
+        assert text.count("Passage 0.") == 1
+        assert "No longer valid" not in text
+        runtime.say("", Call(f"c{number}", "read"))
+        runtime.results((f"c{number}", "found it again " * 60))
+    assert all(0 < later - earlier < 600 for earlier, later in pairwise(sizes))
+    assert verdicts(runtime) == {"identical"}
+
+
+def test_a_block_has_the_lowest_trust_of_what_it_holds_and_later_manifests_say_so() -> None:
+    runtime = runtime_of()
+    runtime.ask("Look it up.")
+    runtime.assemble(recall=(line("the depot is closed"),))
+    runtime.say("", Call("c1", "read"))
+    runtime.results(("c1", "found"))
+    built = runtime.assemble(recall=(line("the depot is closed"),))
+    block = blocks(runtime)[0]
+    assert block.trust == "MEMORY"
+    assert set(block.payload["by_trust"]) == {"MEMORY", "PLATFORM"}
+    (span,) = (s for s in built.manifest["spans"] if s["reason"] == Reason.SENT_EARLIER.value)
+    assert span["trust"] == block.payload["by_trust"]
+    assert span["numbers"] == {f"row_{row}": n for row, n in block.payload["by_row"].items()}
+
+
+def test_a_second_unanswered_input_moves_nothing_that_was_sent() -> None:
+    runtime = runtime_of()
+    runtime.ask("Look it up.")
+    before = flat(runtime.assemble())
+    for number in range(2):
+        spec = TakeInput(message=Content(raw=f"And this, {number}."))
+        take_input(actor=runtime.actor, run_id=runtime.run, spec=spec)
+        now = flat(runtime.assemble(recall=(line(f"fact {number}"),)))
+        assert now[: len(before)] == before
+        assert f"And this, {number}." in now[-1]
+        before = now
+    assert verdicts(runtime) == {"identical"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_input_that_comes_while_a_bound_model_answers_costs_that_answers_reasoning_and_no_refusal(
+    late: bool,
+) -> None:
+    provider = StrictProvider(instance=f"late-{late}")
+    runtime = runtime_of()
+    runtime.ask("Look it up.")
+    with StrictServer(provider) as server:
+        for number in range(3):
+            call = ScriptedCall("read", call_id=f"c{number}")
+            provider.script.add([Reply(calls=(call,), thinking=f"about {number}")])
+            answer = httpx2.post(
+                f"{server.url}/v1/messages",
+                content=runtime.assemble().body,
+                headers={"x-api-key": "k", "anthropic-version": "2023-06-01"},
+            )
+            assert answer.status_code == 200, answer.text
+            if late and number == 0:
+                spec = TakeInput(message=Content(raw="And hurry."))
+                take_input(actor=runtime.actor, run_id=runtime.run, spec=spec)
+            runtime.hear(answer.text)
+            runtime.results((f"c{number}", "found"))
+    heard = runtime.events(EventType.RESPONSE_COMPLETED)
+    assert [e.payload.get("reasoning_dropped", 0) for e in heard] == [int(late), 0, 0]
+    assert verdicts(runtime) == {"identical"}
 
 
 def test_asking_again_for_a_step_gives_the_same_bytes_and_no_second_block() -> None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from ctxengine.engine.wire.registry import PROVIDER_API
+from ctxengine.engine.wire.rules import violations
 from ctxengine.ledger.models import Event, ImportRow, RequestRow, RunRow, SessionRow
 from ctxengine.service import import_transcript
 from ctxengine.service.import_transcript import import_file
 from ctxengine.service.prove import replay_row
+from ctxengine.service.rebuild import rebuild_request
 from tests.cast import new_actor
 
 pytestmark = pytest.mark.django_db
@@ -94,11 +97,10 @@ def test_the_newest_leaf_is_the_conversation_and_the_older_branch_its_child() ->
 
 
 @pytest.mark.parametrize(
-    ("provider", "renders_as", "body"),
+    ("provider", "body"),
     [
         (
             "google",
-            "compatible",
             {
                 "contents": [
                     {"role": "user", "parts": [{"text": "Hi"}]},
@@ -110,7 +112,6 @@ def test_the_newest_leaf_is_the_conversation_and_the_older_branch_its_child() ->
         ),
         (
             "bedrock",
-            "compatible",
             {
                 "messages": [
                     {"role": "user", "content": [{"text": "Hi"}]},
@@ -122,7 +123,6 @@ def test_the_newest_leaf_is_the_conversation_and_the_older_branch_its_child() ->
         ),
         (
             "openai",
-            "openai",
             {
                 "messages": [
                     {"role": "user", "content": "Hi"},
@@ -132,14 +132,17 @@ def test_the_newest_leaf_is_the_conversation_and_the_older_branch_its_child() ->
         ),
     ],
 )
-def test_the_providers_name_stays_where_another_renderer_stands_in(
-    provider: str, renders_as: str, body: dict[str, Any]
+def test_a_transcript_is_bound_to_the_provider_in_whose_words_it_is_written(
+    provider: str, body: dict[str, Any]
 ) -> None:
     (session,) = imported(json.dumps(body).encode())
-    assert session.provider == renders_as
+    assert session.provider == provider
     assert session.settings["provider"] == provider
     rows = RequestRow.objects.filter(session_id=session.id)
     assert rows
+    for row in rows:
+        bytes_sent = rebuild_request(session, row).body
+        assert violations(PROVIDER_API[provider], bytes_sent) == ()
     assert {replay_row(session, row).verdict for row in rows} == {"identical"}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,11 +15,15 @@ from django.utils import timezone
 
 from ctxengine.ledger.models import OpenRefusal, RequestRow, SideCallRow
 from ctxengine.ledger.queries.metrics import BEFORE, SEEN, GroupBy, MetricsFilter
+from ctxengine.service.cost_model import cost_model_today, price_starts
+from ctxengine.service.import_transcript import import_file
 from ctxengine.service.metrics.document import metrics_document
 from ctxengine.service.metrics.figures import Cost, Figures
+from ctxengine.service.metrics.fleet import last_day
 from ctxengine.service.metrics.report import Metrics, MetricsSpec, metrics
+from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.specs import Actor, PolicySpec, ServiceError
-from tests.cast import Runtime, answer
+from tests.cast import Runtime, answer, new_actor
 from tests.factories import make_tenant, pressed_session
 from tests.inspector.sessions import kept_session
 
@@ -105,6 +110,125 @@ def test_costs_add_up_and_savings_are_against_no_cache() -> None:
     assert cost.without_cache == 3 * 6000  # microdollars: three dollars a million
 
 
+def test_a_request_costs_what_the_list_said_on_its_own_day() -> None:
+    runtime = answered(Runtime(), (100_000, 0, 0), (400_000, 0, 0))
+    key = runtime.provider, runtime.model
+    (changed,) = price_starts(*key)
+    assert changed < date(2026, 11, 1), "this test needs a model whose prices changed in the past"
+    before, after = (
+        datetime.combine(changed, datetime.min.time(), UTC) + timedelta(hours=hours)
+        for hours in (-1, 1)
+    )
+    rows = RequestRow.objects.filter(session_id=runtime.session)
+    costs = {}
+    for moment in (before, after):
+        rows.update(created_at=moment)
+        prices = cost_model_today(*key, at=moment)
+        assert prices is not None
+        found = report(
+            runtime.actor, since=before - timedelta(days=9), until=after + timedelta(days=9)
+        )
+        costs[moment] = found.totals.cost.total
+        assert found.totals.cost.fresh == sum(
+            tokens * prices.tier(tokens).input for tokens in (100_000, 400_000)
+        )
+        assert [row.cost_microdollars for row in found.worst.cost] == [costs[moment]]
+    assert costs[before] != costs[after]
+    # One range with a request on each side has one of each price.
+    rows.filter(number=1).update(created_at=before)
+    both = report(runtime.actor, since=before - timedelta(days=9), until=after + timedelta(days=9))
+    assert both.totals.cost.total == both.worst.cost[0].cost_microdollars
+    assert sum(figures.cost.total or 0 for _, figures in both.trend) == both.totals.cost.total
+
+
+def test_what_server_side_iterations_took_is_billed_beside_the_prompt() -> None:
+    plain = answered(Runtime(), (1_000, 500, 0))
+    runtime = Runtime()
+    runtime.ask("Question?")
+    runtime.assemble()
+    iterations = [
+        {"type": "compaction", "input_tokens": 70_000, "output_tokens": 3_000},
+        {"type": "message", "input_tokens": 1_000, "cache_read_input_tokens": 500, "output_tokens": 10},
+    ]  # fmt: skip
+    raw = {"input_tokens": 1_000, "cache_read_input_tokens": 500, "output_tokens": 10}
+    runtime.hear(
+        answer("anthropic", "Answer."), usage_raw=json.dumps({**raw, "iterations": iterations})
+    )
+    without, found = report(plain.actor), report(runtime.actor)
+    assert found.totals.prompt == without.totals.prompt == 1_500
+    assert (found.totals.billed_input, found.totals.billed_output) == (71_500, 3_010)
+    extra = Decimal(70_000 * 3 + 3_000 * 15)  # microdollars: three and fifteen dollars a million
+    assert found.totals.cost.total == (without.totals.cost.total or 0) + extra
+    assert found.totals.cost.saved == without.totals.cost.saved
+    assert [row.cost_microdollars for row in found.worst.cost] == [found.totals.cost.total]
+    assert found.totals.estimator_error.whole == 1_500
+    days = [figures for day in last_day() for figures in day.figures.values()]
+    (figures,) = (figures for figures in days if figures.extra_input)
+    assert (figures.cost.total, figures.extra_output) == (found.totals.cost.total, 3_000)
+    tokens = metrics_document(found)["totals"]["tokens"]
+    assert tokens["billed_input"] == tokens["prompt"] + tokens["extra_input"]
+    assert tokens["billed_output"] == tokens["output"] + tokens["extra_output"]
+
+
+@pytest.mark.parametrize(("share", "sign"), [(2, -1), (1, 0), (0.5, 1)])
+def test_counting_too_little_is_a_negative_error(share: float, sign: int) -> None:
+    runtime = Runtime()
+    runtime.ask("Question?")
+    counted = runtime.assemble().budget["request"]
+    billed = int(counted * share)
+    runtime.hear(answer("anthropic", "Answer."), usage_raw=usage(billed, 0, 0))
+    found = report(runtime.actor)
+    (row,) = found.estimates
+    for error in (found.totals.estimator_error, row.error):
+        assert (error.part, error.whole) == (counted - billed, billed)
+    assert row.error.value is not None and row.learnt is not None
+    for value in (row.error.value, row.learnt.last_error):
+        assert (value > 0) - (value < 0) == sign or (sign >= 0 and value >= 0)
+
+
+def test_the_worst_estimate_is_the_one_that_counts_least_of_what_is_billed() -> None:
+    first = Runtime()
+    runtimes = [first, Runtime(actor=first.actor, provider="openai")]
+    for runtime, share in zip(runtimes, (1.2, 0.1), strict=True):
+        runtime.ask("Question?")
+        billed = int(runtime.assemble().budget["request"] * share)
+        name = "input_tokens" if runtime.provider == "anthropic" else "prompt_tokens"
+        runtime.hear(answer(runtime.provider, "Yes."), usage_raw=json.dumps({name: billed}))
+    errors = [row.error.value or 0 for row in report(first.actor).estimates]
+    assert errors == sorted(errors)
+    assert errors[0] < 0 < abs(errors[0]) < errors[1]
+
+
+TRANSCRIPT = json.dumps(
+    {
+        "messages": [
+            {"role": "user", "content": "An imported question."},
+            {"role": "assistant", "content": "An imported answer."},
+        ]
+    }
+).encode()
+
+
+def test_what_an_imported_session_does_later_is_live_in_requests_and_events_alike() -> None:
+    actor = new_actor()
+    outcome = import_file(actor=actor, name="chat.json", data=TRANSCRIPT)
+    (session,) = outcome.session_ids
+    before = report(actor).totals
+    assert (before.requests, before.turns, before.rotations) == (0, 0, 0)
+    runtime = Runtime(actor=actor)
+    runtime.session = session
+    runtime.ask("A live question?")
+    runtime.assemble()
+    rotate_epoch(actor=actor, session_id=session, reason="operator", note="Looked into.")
+    live = report(actor).totals
+    assert (live.requests, live.turns) == (1, 1)
+    assert live.rotations >= 1
+    assert live.sessions == 1
+    whole = report(actor, imported=True).totals
+    assert (whole.turns, whole.rotations) == (2, live.rotations)
+    assert whole.requests >= 1
+
+
 def test_a_longer_prompt_is_priced_by_its_own_length_and_not_by_the_sum_of_many() -> None:
     short = report(answered(Runtime(), *[(90_000, 0, 0)] * 4).actor).totals.cost
     assert short.fresh == 4 * 90_000 * 3
@@ -170,6 +294,24 @@ def test_yields_are_summed_by_class_and_agree_with_the_requests_that_show_them()
 
 def _ran(row: RequestRow) -> bool:
     return any(step["outcome"] == "ran" for step in row.manifest["yields"])
+
+
+def test_a_step_that_does_not_fit_is_exceeded_and_no_request_under_pressure() -> None:
+    runtime = Runtime(
+        window=14_000, max_output=1_000, policy=PolicySpec(reserve=1_000, history_floor=500)
+    )
+    for number in range(4):
+        runtime.turn(f"Question {number}?", "An answer. " * 200)
+    fitted = report(runtime.actor)
+    runtime.ask("x " * 20_000)
+    with pytest.raises(ServiceError) as refused:
+        runtime.assemble()
+    assert refused.value.code == "budget_exceeded"
+    found = report(runtime.actor)
+    assert found.totals.exceeded == 1
+    assert found.totals.pressure_share == fitted.totals.pressure_share
+    assert found.yields == fitted.yields
+    assert found.totals.pressure <= found.totals.requests
 
 
 def test_failures_verdicts_and_misses_are_counted_and_missing_verdicts_are_unknown() -> None:

@@ -129,8 +129,9 @@ def test_a_tool_loop_with_thoughts_breaks_no_rule_and_proves(
         assert violations(PROVIDER_API[provider], body) == ()
         assert json.loads(body)[NATIVE[provider].model_member] == NATIVE[provider].model
     proofs = list(prove_all(session_id=runtime.session))
-    assert len(proofs) == 8
-    assert {proof.verdict for proof in proofs} <= {"identical", "identical_except"}
+    # A thought is opaque, and only the later steps of a run carry any.
+    of_a_run = ["identical", *["identical_except"] * 3]
+    assert [proof.verdict for proof in proofs] == of_a_run * 2
 
 
 @every_one

@@ -167,4 +167,6 @@ def test_requests_with_marked_units_are_proven_after_an_erasure(form: str) -> No
     verdicts = [
         replay_request(actor=runtime.actor, request_id=r.id).verdict for r in runtime.requests
     ]
-    assert set(verdicts) <= {"identical", "identical_except"}
+    # Each of them holds a message of the person, and not one is different.
+    assert len(verdicts) > 3
+    assert set(verdicts) == {"identical_except"}

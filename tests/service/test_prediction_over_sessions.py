@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.prediction import NO_CORPUS, exit_code, main
 from bench.replaying import TARGETS, Clock, Compared, Replaying, on_clock, replay, tools_of
 from ctxengine.engine.importers.registry import NotATranscript, read
 from ctxengine.providers.strict_local.script import Reply, ScriptedCall
@@ -57,7 +58,7 @@ def made(
 def test_a_made_session_is_predicted_to_the_last_step(provider: str, model: str) -> None:
     steps = made(provider, model)
     assert [step for step in steps if not step.equal] == []
-    assert {step.verdict["class"] for step in steps} <= {"agrees"}
+    assert {step.verdict["class"] for step in steps} == {"agrees"}
     assert any(step.reported for step in steps)
 
 
@@ -73,9 +74,8 @@ def test_a_session_that_reasons_is_predicted_too(
 ) -> None:
     steps = made(provider, model, **extra)
     assert [step for step in steps if not step.equal] == []
-    # Where the provider withholds reasoning whose place moved, none of it is lost at the end of its run.
-    lost = any(step.cause == "run_boundary" for step in steps)
-    assert lost == (provider == "anthropic")
+    # Reasoning, or what stood still behind it for the run's sake, leaves with its run: one announced re-cache.
+    assert any(step.cause == "run_boundary" for step in steps)
 
 
 @pytest.mark.corpus
@@ -108,8 +108,33 @@ def test_a_sample_of_the_corpus_is_predicted(
                 clock.advance(_GAPS[number % len(_GAPS)])
         steps += driver.compared
     assert steps
-    equal = sum(step.equal for step in steps)
-    assert equal >= 0.99 * len(steps), [step for step in steps if not step.equal]
+    # A sample is too small for a share: every difference must be the one kind that no estimate can avoid.
+    assert [step for step in steps if not (step.equal or step.at_the_minimum)] == []
+    assert sum(step.equal for step in steps) >= 0.9 * len(steps)
+
+
+def compared(*reads: tuple[int, int]) -> list[Compared]:
+    """Steps with these expected and reported reads."""
+    return [
+        Compared("s", number, expected, reported, 1, "", "", {"class": "agrees"})
+        for number, (expected, reported) in enumerate(reads)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "of", "code"), [(0, 100, 0), (1, 100, 0), (2, 100, 1), (1, 99, 1), (0, 0, 1)]
+)
+def test_the_benchmark_fails_below_its_threshold_on_any_target(
+    wrong: int, of: int, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = compared(*[(500, 400)] * wrong, *[(500, 500)] * (of - wrong))
+    assert exit_code({"one": compared((5, 5)), "two": steps}) == code
+    assert ("two" in capsys.readouterr().out) == bool(code)
+
+
+def test_the_benchmark_fails_where_nothing_was_measured(tmp_path: Path) -> None:
+    assert exit_code({}) == 1
+    assert main(["--corpus", str(tmp_path / "none")]) == NO_CORPUS != 0
 
 
 def _sample(folder: Path, seed: str) -> list[Path]:

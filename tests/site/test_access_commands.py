@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from ctxengine.ledger.models import ApiKey, AuditEntry, Membership, Tenant
+from ctxengine.ledger.models import ApiKey, AuditEntry, Membership, Role, Tenant
 from tests.factories import PASSWORD, make_person, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +45,38 @@ def test_who_is_known_gets_the_role_and_keeps_the_password() -> None:
         assert (said["password"], said["new_tenant"]) == (None, False)
         assert Membership.objects.get(tenant=tenant, user__username="bo").role == role
     assert Client().login(username="bo", password=PASSWORD)
+
+
+def told(*words: str) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("add_person", *words, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def test_a_member_keeps_the_role_where_none_is_given() -> None:
+    tenant = make_tenant()
+    make_person(tenant, name="bo", role=Role.ADMIN)
+    said = run("add_person", "bo", "--tenant", tenant.slug)
+    assert (said["role"], said["role_before"], said["admins"]) == ("admin", "admin", 1)
+    assert Membership.objects.get(tenant=tenant, user__username="bo").role == "admin"
+    assert "already; nothing changed" in told("bo", "--tenant", tenant.slug)[0]
+
+
+def test_a_changed_role_says_which_way_and_a_tenant_without_admin_is_told() -> None:
+    tenant = make_tenant()
+    make_person(tenant, name="bo", role=Role.ADMIN)
+    out, err = told("bo", "--tenant", tenant.slug, "--role", "viewer")
+    assert "lowered from admin" in out
+    assert f"{tenant.slug} has no admin" in err
+    out, err = told("bo", "--tenant", tenant.slug, "--role", "admin")
+    assert "raised from viewer" in out
+    assert err == ""
+
+
+def test_a_newcomer_without_a_role_is_viewer_and_a_new_tenant_lacks_its_admin_aloud() -> None:
+    out, err = told("ada", "--tenant", "north")
+    assert "ada is viewer of north, a new tenant." in out
+    assert "north has no admin" in err
 
 
 def test_a_password_comes_from_stdin_and_never_over_one_that_is_there(

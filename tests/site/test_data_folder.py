@@ -105,9 +105,10 @@ def test_the_data_option_works_with_every_command(
     assert os.environ["CTX_DATA_DIR"] == str(tmp_path / "some where")
 
 
-def test_the_data_option_without_a_folder_is_refused() -> None:
-    with pytest.raises(SystemExit, match="--data needs a folder"):
+def test_the_data_option_without_a_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
         commandline.take_data_option(["manage.py", "migrate", "--data"])
+    assert capsys.readouterr().err == "--data needs a folder: --data DIR\n"
 
 
 @pytest.mark.parametrize(

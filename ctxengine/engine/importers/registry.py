@@ -166,8 +166,8 @@ def _refuse_unreadable(head: str, name: str) -> None:
     first = head.lstrip("\ufeff \t\r\n")[:1]
     if first not in "{[":
         raise NotATranscript(
-            f"{name} is no JSON: it begins with {first!r}. Transcripts begin with a brace, a bracket or (for recorded "
-            "cassettes) the word interactions."
+            f"{name} is no transcript: it begins with {first!r}. Transcripts begin with a brace, a bracket or (for "
+            "recorded cassettes) the word interactions."
         )
 
 

@@ -113,6 +113,11 @@ class Plan(BaseModel):
         return self.deferred if self.deferral == "native" else ()
 
     @property
+    def aside_tokens(self) -> dict[str, int]:
+        """What each of those definitions takes once it is found (tokens by wire name)."""
+        return {tool.wire_name: tool.tokens for tool in self.kept_aside}
+
+    @property
     def searchable(self) -> frozenset[str] | None:
         """Wire names that results of the provider's search may still refer to (`RenderContext.searchable`)."""
         if self.deferral == "native":

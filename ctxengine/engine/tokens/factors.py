@@ -29,6 +29,9 @@ ENOUGH_SAMPLES = 5
 MIN_CALIBRATION_TOKENS = 200
 """A smaller prompt is mostly framing and teaches nothing about content."""
 
+LARGEST_ERROR = Fraction(10)
+"""An estimate ten times the prompt is as wrong as one can be said to be; a report of one token would give millions."""
+
 _PLACES = 1_000_000
 
 
@@ -41,7 +44,7 @@ class CalibrationFactor:
     """The factor times a million: a whole number, so that it is stored and compared exactly."""
     samples: int = 0
     last_error_millionths: int = 0
-    """Signed error of the newest estimate, factor applied: positive when it was too low."""
+    """Signed error of the newest estimate, factor applied: positive when it was too low; at least -`LARGEST_ERROR`."""
 
     @property
     def in_force(self) -> int:
@@ -79,6 +82,7 @@ class CalibrationFactor:
         ratio = min(max(Fraction(actual, estimated), LOWEST_FACTOR), HIGHEST_FACTOR)
         before = Fraction(self.millionths, _PLACES)
         after = before + EWMA_WEIGHT * (ratio - before)
+        error = max(Fraction(actual - self.expected(estimated), actual), -LARGEST_ERROR)
         if self.samples == 0:
             # Counts that were too low are believed at once; that they were too high must be shown again and again.
             after = max(after, ratio)
@@ -86,7 +90,7 @@ class CalibrationFactor:
             model=self.model,
             millionths=_rounded(after),
             samples=self.samples + 1,
-            last_error_millionths=_rounded(Fraction(actual - self.expected(estimated), actual)),
+            last_error_millionths=_rounded(error),
         )
 
     def raised_to(self, estimated: int, actual: int) -> CalibrationFactor:

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_PLAUSIBLE_TOKENS = 1 << 40
-"""A larger figure is no count."""
+MAX_PLAUSIBLE_TOKENS = 2**31 - 1
+"""A larger figure, or a larger sum of them, is no count of one call's tokens, and nothing could keep it."""
+_MOST_SHOWN = 10**300
+"""A whole number beyond what a float holds cannot be written short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def normalise(provider: str, usage: Mapping[str, Any], *, window: int | None = N
     found = _dialect_of(provider, usage)(usage, reader)
     fresh, read, written_5m, written_1h, output, extra_input, extra_output = found
     total = fresh + read + written_5m + written_1h
+    if max(total, extra_input, output + extra_output) > MAX_PLAUSIBLE_TOKENS:
+        reader.problems.append("The figures add up to more than any call can take.")
     if window is not None and total > window:
         reader.problems.append(
             f"The prompt of {total:,} tokens is larger than the window of {window:,}."
@@ -117,7 +121,8 @@ class _Figures:
             if isinstance(value, bool) or not isinstance(value, int):
                 self.problems.append(f"{name} is not a whole number of tokens.")
             elif not 0 <= value <= MAX_PLAUSIBLE_TOKENS:
-                self.problems.append(f"{name} is {value:.6g}, which is no count of tokens.")
+                shown = f"{value:.6g}" if abs(value) < _MOST_SHOWN else "a number beyond all sense"
+                self.problems.append(f"{name} is {shown}, which is no count of tokens.")
             else:
                 return value
             return 0

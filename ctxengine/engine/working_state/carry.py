@@ -22,7 +22,7 @@ CARRY_RULES: tuple[CarryRule, ...] = (
     CarryRule("tasks", "session", "open ones are kept; finished ones stay in the log"),
     CarryRule("facts", "session", "kept with the events they rest on"),
     CarryRule("questions", "session", "kept until an answer has come"),
-    CarryRule("next_action", "run", "dropped"),
+    CarryRule("next_action", "run", "gone with the run that set it"),
 )
 
 

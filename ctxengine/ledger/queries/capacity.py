@@ -50,7 +50,7 @@ class ModelLine:
     """Correction factor learnt from receipts; None before the first."""
     samples: int
     last_error: float | None
-    """Signed error of the newest estimate, as a share."""
+    """Signed error of the newest estimate, as a share of what was billed; negative when it was too low."""
     verified_window: int | None
     """Tokens, once the provider has refused a longer prompt."""
     rejected_min: int | None
@@ -161,7 +161,7 @@ def _line(
         measured_at=row.created_at if row else None,
         factor=factor.factor_millionths / 1_000_000 if factor else None,
         samples=factor.samples if factor else 0,
-        last_error=factor.last_error_millionths / 1_000_000 if factor else None,
+        last_error=-factor.last_error_millionths / 1_000_000 if factor else None,
         verified_window=factor.verified_window if factor else None,
         rejected_min=factor.rejected_min if factor else None,
     )

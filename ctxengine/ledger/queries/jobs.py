@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Count, QuerySet
+from django.db.models.functions import Now
 
 from ctxengine.ledger.models import Job, JobState
 from ctxengine.ledger.queries.paging import Cursor, Page
@@ -63,7 +64,7 @@ def job_counts(tenant_id: UUID) -> JobCounts:
     rows = Job.objects.filter(tenant_id=tenant_id)
     grouped = rows.order_by().values_list("state").annotate(number=Count("id"))
     counts = Counter(dict(grouped))
-    waiting = rows.filter(state=JobState.QUEUED).order_by("not_before")
+    waiting = rows.filter(state=JobState.QUEUED, not_before__lte=Now()).order_by("not_before")
     oldest = waiting.values_list("not_before", flat=True).first()
     return JobCounts({state.value: counts[state.value] for state in JobState}, oldest)
 

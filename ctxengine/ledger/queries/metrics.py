@@ -51,7 +51,10 @@ class MetricsFilter:
     """An agent's name, or `name@version`."""
     engine: str = ""
     imported: bool = False
-    """Whether requests made from imported transcripts, and what imported sessions recorded, count too."""
+    """Whether what was made from imported transcripts counts too: their requests and their events.
+
+    What a session did after its import is live and counts either way.
+    """
 
     def parameters(self, tenant_id: UUID) -> dict[str, Any]:
         """Values for the statements of the metrics modules."""
@@ -85,11 +88,17 @@ class Cell(NamedTuple):
     failed: int
     reported: int
     """Requests whose provider said what it billed; the token sums are theirs."""
+    unusable: int
+    """Requests whose reported figures cannot be right: kept with the request, and part of no sum."""
     fresh: int
     read: int
     write_short: int
     write_long: int
     output: int
+    extra_input: int
+    """Billed beside the prompts, for what server-side iterations read."""
+    extra_output: int
+    """Billed beside the answers, for what these iterations wrote."""
     follows: int
     """Reported requests with an earlier reported one in their session."""
     follows_read: int
@@ -116,14 +125,18 @@ SEEN = """
 WITH seen AS (
   SELECT r.id, r.session_id, r.number, r.created_at, r.provider, r.model, r.engine, r.status, r.error, r.verdict,
          r.epoch, r.total_tokens, s.agent_name || '@' || s.agent_version AS agent, s.counter,
-         (r.usage ->> 'fresh') IS NOT NULL OR (r.usage ->> 'cache_read') IS NOT NULL AS told,
-         coalesce((r.usage ->> 'fresh')::bigint, 0) AS fresh,
-         coalesce((r.usage ->> 'cache_read')::bigint, 0) AS "read",
-         coalesce((r.usage ->> 'cache_write_5m')::bigint, 0) AS write_short,
-         coalesce((r.usage ->> 'cache_write_1h')::bigint, 0) AS write_long,
-         coalesce((r.usage ->> 'output')::bigint, 0) AS output
+         (u.sound ->> 'fresh') IS NOT NULL OR (u.sound ->> 'cache_read') IS NOT NULL AS told,
+         r.usage @? '$.problems[*]' AS unusable,
+         coalesce((u.sound ->> 'fresh')::bigint, 0) AS fresh,
+         coalesce((u.sound ->> 'cache_read')::bigint, 0) AS "read",
+         coalesce((u.sound ->> 'cache_write_5m')::bigint, 0) AS write_short,
+         coalesce((u.sound ->> 'cache_write_1h')::bigint, 0) AS write_long,
+         coalesce((u.sound ->> 'output')::bigint, 0) AS output,
+         coalesce((u.sound ->> 'extra_input')::bigint, 0) AS extra_input,
+         coalesce((u.sound ->> 'extra_output')::bigint, 0) AS extra_output
   FROM request r
   JOIN session s ON s.tenant_id = r.tenant_id AND s.id = r.session_id
+  CROSS JOIN LATERAL (SELECT CASE WHEN r.usage @? '$.problems[*]' THEN '{}' ELSE r.usage END AS sound) u
   WHERE r.tenant_id = %(tenant)s AND r.created_at >= %(since)s AND r.created_at < %(until)s
     AND (%(imported)s OR NOT r.reconstructed)
     AND (%(provider)s = '' OR r.provider = %(provider)s)
@@ -132,7 +145,7 @@ WITH seen AS (
     AND (%(agent)s = '' OR s.agent_name = %(agent)s OR s.agent_name || '@' || s.agent_version = %(agent)s)
 )
 """
-"""The requests of the range; later statements go on from here."""
+"""The requests of the range; later statements go on from here. Figures that cannot be right count for nothing."""
 
 BEFORE = """
 , follow AS (
@@ -145,6 +158,7 @@ BEFORE = """
     WHERE e.tenant_id = %(tenant)s AND e.session_id = seen.session_id AND e.number < seen.number
       AND (%(imported)s OR NOT e.reconstructed)
       AND ((e.usage ->> 'fresh') IS NOT NULL OR (e.usage ->> 'cache_read') IS NOT NULL)
+      AND NOT e.usage @? '$.problems[*]'
     ORDER BY e.number DESC LIMIT 1
   ) b ON seen.told
 )
@@ -159,8 +173,8 @@ _CELLS = """
 SELECT date_trunc(%(bucket)s, f.created_at, 'UTC'), f.provider, f.model, f.engine, f.agent,
        width_bucket(f.prompt - 1, %(lengths)s::bigint[]), array_agg(DISTINCT f.counter),
        count(*), count(*) FILTER (WHERE f.status = 'answered'), count(*) FILTER (WHERE f.status = 'failed'),
-       count(*) FILTER (WHERE f.told), sum(f.fresh)::bigint, sum(f."read")::bigint, sum(f.write_short)::bigint,
-       sum(f.write_long)::bigint, sum(f.output)::bigint,
+       count(*) FILTER (WHERE f.told), count(*) FILTER (WHERE f.unusable), sum(f.fresh)::bigint, sum(f."read")::bigint, sum(f.write_short)::bigint,
+       sum(f.write_long)::bigint, sum(f.output)::bigint, sum(f.extra_input)::bigint, sum(f.extra_output)::bigint,
        count(f.before), coalesce(sum(f."read") FILTER (WHERE f.before IS NOT NULL), 0)::bigint,
        coalesce(sum(f.before), 0)::bigint,
        coalesce(sum(least(f."read", p.prefix_tokens)) FILTER (WHERE f.told AND f.number > 1), 0)::bigint,

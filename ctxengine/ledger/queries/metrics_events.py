@@ -11,6 +11,7 @@ from django.db.models import Count, Max, Q, Sum
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import Calibration, OpenRefusal, SideCallRow
 from ctxengine.ledger.queries.metrics import MetricsFilter, fetched
+from ctxengine.ledger.queries.providers import NO_FAULT
 
 COUNTED = (
     EventType.EPOCH_ROTATED,
@@ -86,7 +87,7 @@ class Factor(NamedTuple):
     factor: float
     samples: int
     last_error: float
-    """Signed ratio; positive when the estimate was too low."""
+    """Signed, of what was billed; negative when the estimate was too low."""
 
 
 class SideCalls(NamedTuple):
@@ -105,11 +106,19 @@ _OF_SESSION = """
   JOIN session s ON s.tenant_id = e.tenant_id AND s.id = e.session_id
   WHERE e.tenant_id = %(tenant)s AND e.type = ANY(%(types)s)
     AND e.recorded_at >= %(since)s AND e.recorded_at < %(until)s
-    AND (%(imported)s OR s.import_format = '')
+    AND (%(imported)s OR s.import_format = '' OR e.recorded_at > (
+      SELECT f.recorded_at FROM event f
+      WHERE f.tenant_id = s.tenant_id AND f.session_id = s.id AND f.sequence = 1))
+    AND (e.type <> 'context.budget.pressure' OR coalesce((e.payload ->> 'fits')::boolean, true))
     AND (%(provider)s = '' OR s.provider = %(provider)s)
     AND (%(model)s = '' OR s.model = %(model)s OR s.provider || '/' || s.model = %(model)s)
     AND (%(engine)s = '' OR s.engine = %(engine)s)
     AND (%(agent)s = '' OR s.agent_name = %(agent)s OR s.agent_name || '@' || s.agent_version = %(agent)s)
+"""
+"""Events of the range, as the requests of it are chosen.
+
+An import records all its events at one moment, that of the first; whatever came after is live. Pressure that did not help
+led to no request: the step stands under `context.budget.exceeded` alone.
 """
 
 _EVENTS = """
@@ -214,7 +223,8 @@ def factors(tenant_id: UUID, where: MetricsFilter) -> dict[tuple[str, str], Fact
             row.model,
             row.factor_millionths / 1_000_000,
             row.samples,
-            row.last_error_millionths / 1_000_000,
+            # Kept as what the estimate lacked; shown as the estimator's error is.
+            -row.last_error_millionths / 1_000_000,
         )
         for row in rows
     }
@@ -230,7 +240,7 @@ def side_calls(tenant_id: UUID, where: MetricsFilter) -> tuple[SideCalls, ...]:
         .values("purpose")
         .annotate(
             calls=Count("id"),
-            failed=Count("id", filter=~Q(outcome="completed")),
+            failed=Count("id", filter=~Q(outcome__in=NO_FAULT)),
             cost=Sum("cost_microdollars"),
             unpriced=Count("id", filter=Q(cost_microdollars__isnull=True)),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
@@ -32,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Prices of one model for prompts of one size class, in microdollars for each token."""
+    """Prices of one model for prompts of one size class, in microdollars for each token, for as long as they held."""
 
     provider: str
     model: str
@@ -42,6 +43,9 @@ class Rate(NamedTuple):
     write_short: Decimal
     write_long: Decimal
     output: Decimal
+    since: datetime
+    until: datetime
+    """Exclusive."""
 
 
 class SessionSum(NamedTuple):
@@ -76,19 +80,21 @@ FROM seen GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC, 1, 2, 3, 4, 5
 _WORST = """
 , rates AS (
   SELECT * FROM unnest(%(providers)s::text[], %(models)s::text[], %(sizes)s::int[], %(fresh)s::numeric[],
-    %(read)s::numeric[], %(short)s::numeric[], %(long)s::numeric[], %(output)s::numeric[])
-    AS t (provider, model, size, fresh, "read", write_short, write_long, output)
+    %(read)s::numeric[], %(short)s::numeric[], %(long)s::numeric[], %(output)s::numeric[],
+    %(starts)s::timestamptz[], %(ends)s::timestamptz[])
+    AS t (provider, model, size, fresh, "read", write_short, write_long, output, starts, ends)
 ), sums AS (
   SELECT f.session_id, min(f.agent) AS agent, count(*) AS requests, count(*) FILTER (WHERE f.told) AS reported,
          sum(f."read")::bigint AS "read", sum(f.prompt)::bigint AS prompt, count(f.before) AS follows,
          coalesce(sum(f."read") FILTER (WHERE f.before IS NOT NULL), 0)::bigint AS follows_read,
          coalesce(sum(f.before), 0)::bigint AS preceding,
-         sum(f.fresh * t.fresh + f."read" * t."read" + f.write_short * t.write_short
-             + f.write_long * t.write_long + f.output * t.output) FILTER (WHERE f.told) AS cost,
+         sum((f.fresh + f.extra_input) * t.fresh + f."read" * t."read" + f.write_short * t.write_short
+             + f.write_long * t.write_long + (f.output + f.extra_output) * t.output) FILTER (WHERE f.told) AS cost,
          count(*) FILTER (WHERE f.told AND t.provider IS NULL) AS unpriced
   FROM follow f
   LEFT JOIN rates t ON t.provider = f.provider AND t.model = f.model
                    AND t.size = width_bucket(f.prompt - 1, %(lengths)s::bigint[])
+                   AND t.starts <= f.created_at AND f.created_at < t.ends
   GROUP BY f.session_id
 ), ranked AS (
   SELECT sums.*, row_number() OVER (ORDER BY cost DESC NULLS LAST, prompt DESC, session_id) AS cost_rank,
@@ -128,5 +134,7 @@ def worst_sessions(
         "short": [rate.write_short for rate in rates],
         "long": [rate.write_long for rate in rates],
         "output": [rate.output for rate in rates],
+        "starts": [rate.since for rate in rates],
+        "ends": [rate.until for rate in rates],
     }
     return tuple(SessionSum(*row) for row in fetched(values, SEEN, BEFORE, _WORST))

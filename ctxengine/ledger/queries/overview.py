@@ -119,7 +119,7 @@ _WEIGHTS = {
 }
 _WORDS = {
     EventType.BUDGET_EXCEEDED: ("budget exceeded", "budget exceeded {} times"),
-    EventType.RESPONSE_FAILED: ("a request failed", "{} requests failed"),
+    EventType.RESPONSE_FAILED: ("a provider call failed", "{} provider calls failed"),
     EventType.BUDGET_PRESSURE: ("pressure once", "pressure {} times"),
     EventType.YIELD_APPLIED: ("yielded once", "yielded {} times"),
     EventType.EPOCH_ROTATED: ("rotated once", "rotated {} times"),

@@ -89,6 +89,17 @@ class PrefixText:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """A prefix as its provider counts it."""
+
+    tokens: int
+    difference: int
+    """How many tokens more than were pinned; negative for fewer."""
+    model: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class PlanDetail:
     """One epoch with what it pinned."""
 
@@ -102,6 +113,10 @@ class PlanDetail:
     skills: tuple[PlannedSkill, ...] = ()
     persona_revision: int | None = None
     """Revision of the principal's document; None when the entries came with the session."""
+    deferral: str = "index"
+    """How deferred tools are reached: `index` or `native`."""
+    measured: Measured | None = None
+    """What the provider's counting endpoint said of the whole prefix; None where it was not asked, or counts nothing."""
 
 
 def epochs(tenant_id: UUID, session_id: UUID) -> tuple[EpochLine, ...]:
@@ -135,6 +150,20 @@ def plan_detail(tenant_id: UUID, session_id: UUID, epoch: int) -> PlanDetail | N
         erased=erased,
         skills=planned_skills(pinned) if pinned else (),
         persona_revision=pinned.persona_revision if pinned else None,
+        deferral=pinned.deferral if pinned else "index",
+        measured=_measured(row),
+    )
+
+
+def _measured(row: PlanRow) -> Measured | None:
+    told = row.measured
+    if not told:
+        return None
+    return Measured(
+        tokens=told["tokens"],
+        difference=told["tokens"] - row.prefix_tokens,
+        model=told["model"],
+        at=datetime.fromisoformat(told["at"]),
     )
 
 
@@ -161,7 +190,7 @@ def prefix_texts(plan: Plan) -> tuple[PrefixText, ...]:
         2: plan.framing,
         3: plan.instructions,
         4: "\n".join(plan.persona),
-        6: "\n".join(index_entry(tool) for tool in plan.deferred),
+        6: "\n".join(index_entry(tool) for tool in plan.indexed),
         7: "\n".join(f"- {skill.name}: {skill.description}" for skill in plan.skills),
         8: "\n".join(plan.snapshot),
     }

@@ -25,6 +25,10 @@ class Fault:
     last_at: datetime
 
 
+NO_FAULT = frozenset({"completed", "cancelled"})
+"""Outcomes of a side call that say nothing against the provider: we ended it, or it ended well."""
+
+
 @dataclass(slots=True)
 class ProviderLine:
     """One model of one provider since a moment."""
@@ -81,7 +85,7 @@ def provider_lines(tenant_id: UUID, since: datetime) -> tuple[ProviderLine, ...]
     for provider, model, outcome, count, at in _side_calls(tenant_id, since):
         found = line(provider, model, at)
         found.side_calls += count
-        if outcome != "completed":
+        if outcome not in NO_FAULT:
             found.side_failed += count
             fault(provider, model, outcome, count, at)
     for key, found in lines.items():

@@ -14,6 +14,7 @@ from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.ledger.queries.paging import Cursor, Page
 from ctxengine.ledger.queries.session import ran_classes
 from ctxengine.ledger.queries.sessions import agent_named, session_titles
+from ctxengine.ledger.queries.sums import told_usage, unusable_usage
 from ctxengine.ledger.queries.usage import Usage, usage_of
 
 
@@ -44,7 +45,7 @@ class RequestFilter:
     disagreement: bool = False
     """Only requests whose provider names another reason for a cache miss."""
     usage: str = ""
-    """`reported` or `unreported`."""
+    """`reported`, `unreported` or `unusable`: figures that cannot be right."""
     since: datetime | None = None
     until: datetime | None = None
     """Exclusive."""
@@ -194,9 +195,14 @@ def _by_outcome(rows: QuerySet[RequestRow], where: RequestFilter) -> QuerySet[Re
     if where.disagreement:
         rows = rows.filter(verdict__disagreement=True)
     if where.usage:
-        told = Q(usage__fresh__isnull=False) | Q(usage__cache_read__isnull=False)
-        rows = rows.filter(told if where.usage == "reported" else ~told)
+        rows = rows.filter(_of_usage(where.usage))
     return rows
+
+
+def _of_usage(usage: str) -> Q:
+    if usage == "unusable":
+        return unusable_usage()
+    return told_usage() if usage == "reported" else ~told_usage() & ~unusable_usage()
 
 
 def _matches(word: str) -> Q:

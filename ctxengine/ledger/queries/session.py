@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import Count, Max
 
+from ctxengine.engine.derive import PREVIEW_CHARS
 from ctxengine.engine.events import EventType
 from ctxengine.engine.items import ItemKind
 from ctxengine.ledger.models import Event, ItemRow, PlanRow, RequestRow, RunRow, SessionRow
@@ -85,6 +87,8 @@ class RunLine:
     asked: str
     called: tuple[CalledTool, ...]
     answered: str
+    """Its beginning, as of `asked`; a text that goes on ends in an ellipsis."""
+    answered_sequence: int | None
     steps: tuple[StepLine, ...]
 
     @property
@@ -222,7 +226,8 @@ def run_page(
             seed_sequence=run.seed_event_sequence,
             asked=texts.asked.get(run.seed_event_sequence or 0, ""),
             called=tuple(texts.called.get(run.id, ())),
-            answered=texts.answered.get(run.id, ""),
+            answered=texts.answered.get(run.id, ("", None))[0],
+            answered_sequence=texts.answered.get(run.id, ("", None))[1],
             steps=tuple(steps.get(run.id, ())),
         )
         for run in shown
@@ -277,7 +282,7 @@ def epoch_tokens(tenant_id: UUID, session_id: UUID) -> dict[int, int]:
 class _Texts:
     asked: dict[int, str]
     called: dict[UUID, list[CalledTool]]
-    answered: dict[UUID, str]
+    answered: Mapping[UUID, tuple[str, int | None]]
 
 
 def _texts_of(tenant_id: UUID, session_id: UUID, runs: list[RunRow], upper: int | None) -> _Texts:
@@ -287,7 +292,12 @@ def _texts_of(tenant_id: UUID, session_id: UUID, runs: list[RunRow], upper: int 
     window = items.filter(run_id__in=[run.id for run in runs], sequence__gte=min(seeds, default=0))
     if upper is not None:
         window = window.filter(sequence__lt=upper)
-    asked = items.filter(sequence__in=seeds, ordinal=0).values_list("sequence", "preview")
+    asked = {
+        sequence: _beginning(text, length)
+        for sequence, text, length in items.filter(sequence__in=seeds, ordinal=0).values_list(
+            "sequence", "preview", "chars_len"
+        )
+    }
     called: dict[UUID, list[CalledTool]] = defaultdict(list)
     counted = (
         window.filter(kind=ItemKind.TOOL_CALL)
@@ -303,9 +313,19 @@ def _texts_of(tenant_id: UUID, session_id: UUID, runs: list[RunRow], upper: int 
         window.filter(kind=ItemKind.ASSISTANT_MESSAGE)
         .order_by("run_id", "-sequence", "-ordinal")
         .distinct("run_id")
-        .values_list("run_id", "preview")
+        .values_list("run_id", "preview", "chars_len", "sequence")
     )
-    return _Texts(dict(asked), called, {run: text for run, text in answers if run is not None})
+    answered = {
+        run: (_beginning(text, length), sequence)
+        for run, text, length, sequence in answers
+        if run is not None
+    }
+    return _Texts(asked, called, answered)
+
+
+def _beginning(text: str, chars: int) -> str:
+    """A preview that says so where its item has more characters than a preview takes."""
+    return f"{text.rstrip()}…" if chars > PREVIEW_CHARS else text
 
 
 def _steps_of(tenant_id: UUID, session_id: UUID, runs: set[UUID]) -> dict[UUID, list[StepLine]]:

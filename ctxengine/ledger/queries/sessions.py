@@ -25,7 +25,8 @@ class SessionFilter:
     model: str = ""
     agent: str = ""
     import_format: str = ""
-    """A format name, `live` for sessions that were not imported, or `any` for imported ones."""
+    """A format name, `live` for sessions that were not imported, or `any` for imported ones. With `event`, `live` asks for
+    sessions in which it happened live: an imported session may go on, and its transcript's own events do not count."""
     state: str = ""
     epoch_over: int | None = None
     parent: str = ""
@@ -173,7 +174,7 @@ def _narrowed(tenant_id: UUID, where: SessionFilter) -> QuerySet[SessionRow]:
     if where.agent:
         rows = rows.filter(agent_name__icontains=where.agent)
     if where.import_format == "live":
-        rows = rows.filter(import_format="")
+        rows = rows if where.event else rows.filter(import_format="")
     elif where.import_format == "any":
         rows = rows.exclude(import_format="")
     elif where.import_format:
@@ -210,6 +211,13 @@ def _by_facts(rows: QuerySet[SessionRow], where: SessionFilter) -> QuerySet[Sess
             type=where.event,
             **bounds,
         )
+        if where.import_format == "live":
+            # An import records all its events at one moment, that of the first.
+            first = Event.objects.filter(
+                tenant_id=OuterRef("tenant_id"), session_id=OuterRef("session_id"), sequence=1
+            )
+            later = happened.filter(recorded_at__gt=Subquery(first.values("recorded_at")))
+            return rows.filter(Q(Exists(happened), import_format="") | Q(Exists(later)))
         return rows.filter(Exists(happened))
     return rows.filter(
         **{name.replace("recorded_at", "active_at"): moment for name, moment in bounds.items()}

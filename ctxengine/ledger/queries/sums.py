@@ -22,6 +22,8 @@ class Bill:
     reported: int
     """Requests whose provider said what it billed."""
     unreported: int
+    unusable: int = 0
+    """Requests whose reported figures cannot be right; part of no sum."""
 
     @property
     def prompt(self) -> int:
@@ -35,12 +37,12 @@ class Bill:
 
 
 def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
-    """Add up what was reported for these requests. One query."""
+    """Add up what was reported for these requests; figures that cannot be right are left out. One query."""
 
     def bucket(name: str) -> Sum:
-        return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()), default=0)
+        return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()), filter=told, default=0)
 
-    told = Q(usage__fresh__isnull=False) | Q(usage__cache_read__isnull=False)
+    told = told_usage()
     found = rows.order_by().aggregate(
         sum_fresh=bucket("fresh"),
         sum_read=bucket("cache_read"),
@@ -48,6 +50,7 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
         sum_write_1h=bucket("cache_write_1h"),
         sum_output=bucket("output"),
         told=Count("id", filter=told),
+        unusable=Count("id", filter=unusable_usage()),
         all=Count("id"),
     )
     return Bill(
@@ -56,5 +59,17 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
         found["sum_write_5m"] + found["sum_write_1h"],
         found["sum_output"],
         found["told"],
-        found["all"] - found["told"],
+        found["all"] - found["told"] - found["unusable"],
+        found["unusable"],
     )
+
+
+def told_usage() -> Q:
+    """Requests whose provider said what it billed, in figures that can be right."""
+    some = Q(usage__fresh__isnull=False) | Q(usage__cache_read__isnull=False)
+    return some & ~unusable_usage()
+
+
+def unusable_usage() -> Q:
+    """Requests whose reported figures cannot be right."""
+    return Q(usage__problems__0__isnull=False)

@@ -20,10 +20,10 @@ OFFICIAL: Mapping[str, str] = {
     "google": "https://generativelanguage.googleapis.com",
     "openrouter": "https://openrouter.ai/api/v1",
     "openrouter-responses": "https://openrouter.ai/api/v1",
-    "ollama": "http://127.0.0.1:11434",
     "bedrock": "https://bedrock-runtime.{region}.amazonaws.com",
 }
-"""Base address by provider; `compatible` has none and must be listed."""
+"""Base address by provider. `ollama` and `compatible` have none: where they are is the operator's to say, or whoever may open a
+session could have this machine call itself."""
 
 LISTED_UNDER: Mapping[str, str] = {
     "openai-responses": "openai",
@@ -31,7 +31,12 @@ LISTED_UNDER: Mapping[str, str] = {
 }
 """Providers that take another's entry and key where they have none of their own."""
 
-PROVIDERS = (*OFFICIAL, "compatible")
+PROVIDERS = (*OFFICIAL, "ollama", "compatible")
+
+
+def keys_of(provider: str) -> str:
+    """The provider under whose name the operator lists a provider's key and address."""
+    return LISTED_UNDER.get(provider, provider)
 
 _METADATA_HOSTS = frozenset(
     {"metadata", "metadata.google.internal", "metadata.goog", "instance-data"}
@@ -79,6 +84,23 @@ def refuse_resolved(url: str) -> None:
         return
     for *_, address in found:
         _refuse_address(ip_address(str(address[0]).partition("%")[0]))
+
+
+def is_of_ours(url: str) -> bool:
+    """Whether an address is on this machine or in a private network: `localhost`, or a loopback or private address.
+
+    Other names are not looked up: what they stand for may change.
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.is_loopback or address.is_private
 
 
 def _parts_of(url: str) -> _Parts:

@@ -8,11 +8,11 @@ from django.conf import settings
 
 from ctxengine.providers.adapters.access import Access
 from ctxengine.providers.adapters.addresses import (
-    LISTED_UNDER,
     OFFICIAL,
     PROVIDERS,
     AddressRefused,
     checked_address,
+    keys_of,
     refuse_resolved,
 )
 from ctxengine.providers.adapters.anthropic import AnthropicAdapter
@@ -28,6 +28,9 @@ _KEYLESS = frozenset({"ollama", "compatible"})
 """Providers that are called without a key where none is set."""
 
 _COMPACTS = frozenset({"anthropic", "openai-responses"})
+
+_COUNTS = frozenset({"anthropic", "openai-responses", "google", "bedrock"})
+"""Providers with an endpoint that counts a request's tokens (providers.md 5)."""
 
 _ADAPTERS: Mapping[str, Callable[[Access], Adapter]] = {
     "anthropic": AnthropicAdapter,
@@ -78,24 +81,30 @@ def configured_providers() -> tuple[str, ...]:
         provider
         for provider in PROVIDERS
         if provider in _ADAPTERS
-        and (_listed(provider) is not None if provider in _KEYLESS else _secret(provider))
+        and (listed_address(provider) is not None if provider in _KEYLESS else _secret(provider))
     )
+
+
+def counting_providers() -> tuple[str, ...]:
+    """Providers that could be asked how many tokens a request has."""
+    return tuple(provider for provider in configured_providers() if provider in _COUNTS)
 
 
 def _secret(provider: str) -> Secret:
     keys: Mapping[str, Secret] = settings.CTX_PROVIDER_KEYS
-    found = keys.get(provider) or keys.get(LISTED_UNDER.get(provider, ""))
+    found = keys.get(provider) or keys.get(keys_of(provider))
     return found or Secret()
 
 
-def _listed(provider: str) -> str | None:
+def listed_address(provider: str) -> str | None:
+    """The address that the operator lists for a provider; None where only its official one counts, if it has one."""
     urls: Mapping[str, str] = settings.CTX_PROVIDER_URLS
     found = urls.get(provider)
-    return found if found is not None else urls.get(LISTED_UNDER.get(provider, ""))
+    return found if found is not None else urls.get(keys_of(provider))
 
 
 def _address(provider: str) -> str:
-    listed = _listed(provider)
+    listed = listed_address(provider)
     if listed is None:
         official = OFFICIAL.get(provider)
         if official is None:

@@ -56,8 +56,10 @@ class _Reporter:
 
     def report(self, phase: str, done: int, total: int) -> None:
         share = done / max(1, total)
-        percent = {"reading": 0, "writing": _LAST_PERCENT}.get(
-            phase, round(_FIRST_PERCENT + share * (_LAST_PERCENT - _FIRST_PERCENT))
+        so_far = max(0, self._said[1])
+        # Sessions are rebuilt and written in turn: writing one is no step forward, and nothing ever goes back.
+        percent = {"reading": 0, "writing": so_far}.get(
+            phase, max(so_far, round(_FIRST_PERCENT + share * (_LAST_PERCENT - _FIRST_PERCENT)))
         )
         if self._said == (phase, percent):
             return

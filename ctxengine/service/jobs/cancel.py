@@ -28,7 +28,7 @@ def cancel_job(*, actor: Actor, job_id: UUID, note: str = "") -> Job:
             raise not_found("job")
         if job.state in FINAL:
             raise ServiceError("job_ended", 409, f"The job has ended already ({job.state}).")
-        if job.cancel_asked:
+        if job.cancel_asked and job.state == JobState.RUNNING:
             return job
         line = log_with([log_line(f"{actor.label} asked for its end.")])
         if job.state == JobState.QUEUED:

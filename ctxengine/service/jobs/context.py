@@ -6,7 +6,9 @@ import threading
 import time
 from typing import Any
 
-from ctxengine.ledger.models import Job
+from django.db.models.functions import Now
+
+from ctxengine.ledger.models import Job, JobState
 from ctxengine.service.jobs.lease import Lease, log_line, log_with
 from ctxengine.service.jobs.stops import JobCancelled, LeaseLost
 from ctxengine.service.specs import Actor
@@ -91,6 +93,35 @@ class JobContext:
             LeaseLost: another worker has it; the transaction must not commit.
         """
         self.lease.lock()
+
+    def conclude(self, result: dict[str, Any]) -> None:
+        """At the end of the transaction that writes what the job made: write its outcome with it.
+
+        Both stand or neither does, so that a worker that dies right after the commit leaves a job that is done.
+
+        Args:
+            result: ids and figures, never content.
+
+        Raises:
+            LeaseLost: another worker has the job; the transaction must not commit.
+            JobCancelled: somebody asked for its end; the transaction must not commit.
+        """
+        self.hold()
+        if self.lease.rows().filter(cancel_asked=True).exists():
+            raise JobCancelled
+        reported = self.take_reported()
+        reported.lines.append(log_line("Done."))
+        self.lease.write(
+            **reported.as_update()
+            | {
+                "state": JobState.DONE,
+                "percent": 100,
+                "result": result,
+                "error": {},
+                "lease_until": None,
+                "finished_at": Now(),
+            }
+        )
 
     # --- for the heartbeat and the runner ---
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError, transaction
+from psycopg.errors import UniqueViolation
 
 from ctxengine.ledger.models import Job, JobState
 from ctxengine.service.clock import utc_now
@@ -16,6 +17,8 @@ from ctxengine.service.jobs.lease import log_line
 from ctxengine.service.jobs.messages import send_message
 from ctxengine.service.specs import Actor
 
+_FLIGHT_RULE = "job_single_flight"
+"""The constraint that lets a key have one unfinished job."""
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 
 
@@ -75,12 +78,17 @@ def _write(job: Job) -> Job:
         try:
             with transaction.atomic():
                 job.save(force_insert=True)
-        except IntegrityError:
-            # Somebody was faster. Should theirs have ended by now, ours is written in the next round.
-            if not job.single_flight:
+        except IntegrityError as error:
+            if not _key_is_taken(error):
                 raise
+            # Somebody was faster. Should theirs have ended by now, ours is written in the next round.
         else:
             return job
+
+
+def _key_is_taken(error: IntegrityError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, UniqueViolation) and cause.diag.constraint_name == _FLIGHT_RULE
 
 
 def unfinished(tenant_id: UUID, single_flight: str) -> Job | None:

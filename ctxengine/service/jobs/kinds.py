@@ -12,7 +12,18 @@ if TYPE_CHECKING:
 RunFunction = Callable[["JobContext"], dict[str, Any]]
 """A kind's work. What it returns is kept as the job's result: ids and figures, never content."""
 
-QUEUES = ("compaction", "probe", "replay", "upkeep")
+WAITED_FOR = ("compaction", "upkeep")
+"""Queues of what a turn or a person waits for."""
+TAKES_LONG = ("probe", "replay")
+"""Queues of what may take hours. A worker of their own serves them, or two probes would hold up every summary."""
+QUEUES = (*WAITED_FOR, *TAKES_LONG)
+_QUEUE_PREFIX = "ctx."
+"""Keeps our queues apart from those of others on one broker."""
+
+
+def queue_on_broker(queue: str) -> str:
+    """The broker's name of a queue of the table of kinds."""
+    return _QUEUE_PREFIX + queue
 
 
 class JobKind(NamedTuple):

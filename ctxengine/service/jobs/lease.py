@@ -56,6 +56,11 @@ class Lease:
             return None
         return self.rows().values_list("cancel_asked", flat=True).first()
 
+    def concluded(self) -> bool:
+        """Whether the job is done, and this attempt has written so."""
+        rows = Job.objects.filter(tenant_id=self.tenant_id, id=self.job_id, state=JobState.DONE)
+        return rows.filter(worker=self.worker, attempts=self.attempt).exists()
+
     def lock(self) -> None:
         """Inside a transaction: make sure that nobody takes the job over before it commits.
 

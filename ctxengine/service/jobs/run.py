@@ -100,12 +100,25 @@ def _end(context: JobContext, ended: Ended, said: str, **fields: Any) -> Ended:
     patience = time.monotonic() + context.lease.seconds
     while True:
         try:
-            return ended if context.lease.write(**fields) else "lost"
+            return _written(context, ended, fields)
         except (OperationalError, InterfaceError):
             if connection.in_atomic_block or time.monotonic() > patience:
                 raise
             connection.close()
             time.sleep(_DATABASE_REST_S)
+
+
+def _written(context: JobContext, ended: Ended, fields: dict[str, Any]) -> Ended:
+    lease = context.lease
+    if ended == "again":
+        # The heartbeat may not have read yet that an end is asked for; a waiting job with that wish would never be taken.
+        if lease.rows().filter(cancel_asked=False).update(**fields):
+            return ended
+        ended = "cancelled"
+        fields = fields | {"state": JobState.CANCELLED, "finished_at": Now()}
+    if lease.write(**fields):
+        return ended
+    return "done" if lease.concluded() else "lost"
 
 
 def _fail_unknown(tenant_id: UUID, job_id: UUID, verdict: Verdict) -> None:

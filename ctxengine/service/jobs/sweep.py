@@ -70,7 +70,12 @@ def _alone() -> bool:
 
 
 def _end_hopeless() -> int:
-    """Jobs whose holder died: those that somebody wanted ended, and those that have had all their attempts."""
+    """Jobs that no worker will take: unwanted ones, and those whose holder died in the last of their attempts."""
+    unwanted = Job.objects.filter(state=JobState.QUEUED, cancel_asked=True).update(
+        state=JobState.CANCELLED,
+        finished_at=Now(),
+        log=log_with([log_line("Cancelled while it waited.")]),
+    )
     left = Job.objects.filter(state=JobState.RUNNING, lease_until__lt=Now())
     cancelled = left.filter(cancel_asked=True).update(
         state=JobState.CANCELLED,
@@ -85,7 +90,7 @@ def _end_hopeless() -> int:
         error={"code": "worker_lost", "detail": _WORKER_LOST},
         log=log_with([log_line(_WORKER_LOST)]),
     )
-    return cancelled + failed
+    return unwanted + cancelled + failed
 
 
 def _wanted(waiting: Waiting) -> list[_Wanted]:

@@ -52,7 +52,7 @@ class Cost:
     write: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     without_cache: Decimal = Decimal(0)
-    """What the same prompts would have cost with no cache at all."""
+    """What the same input would have cost with no cache at all."""
     priced: int = 0
     unpriced: int = 0
     """Reported requests whose model has no known price; their cost is unknown, not nought."""
@@ -88,12 +88,13 @@ class Cost:
             self.unpriced += cell.reported
             return
         self.priced += cell.reported
-        self.fresh += cell.fresh * rate.fresh
+        # What a provider's own iterations read and wrote beside the prompt is charged as fresh input and output.
+        self.fresh += (cell.fresh + cell.extra_input) * rate.fresh
         self.read += cell.read * rate.read
         self.write += cell.write_short * rate.write_short + cell.write_long * rate.write_long
-        self.output += cell.output * rate.output
+        self.output += (cell.output + cell.extra_output) * rate.output
         prompt = cell.fresh + cell.read + cell.write_short + cell.write_long
-        self.without_cache += prompt * rate.fresh
+        self.without_cache += (prompt + cell.extra_input) * rate.fresh
 
     def as_json(self) -> dict[str, Any]:
         """US dollars by bucket; null where no price is known."""
@@ -116,10 +117,16 @@ class Figures:
     answered: int = 0
     failed: int = 0
     reported: int = 0
+    unusable: int = 0
+    """Requests whose reported figures cannot be right; nothing else counts them as reported."""
     fresh: int = 0
     read: int = 0
     write: int = 0
     output: int = 0
+    extra_input: int = 0
+    """Input billed beside the prompts, read by server-side iterations such as a provider's own compaction."""
+    extra_output: int = 0
+    """Output of the same iterations."""
     follows: int = 0
     follows_read: int = 0
     preceding: int = 0
@@ -143,7 +150,7 @@ class Figures:
     @property
     def unreported(self) -> int:
         """Requests whose provider said nothing of what it billed."""
-        return self.requests - self.reported
+        return self.requests - self.reported - self.unusable
 
     @property
     def waiting(self) -> int:
@@ -152,8 +159,18 @@ class Figures:
 
     @property
     def prompt(self) -> int:
-        """All prompt tokens billed."""
+        """All tokens of the prompts that were sent."""
         return self.fresh + self.read + self.write
+
+    @property
+    def billed_input(self) -> int:
+        """All input that was charged: the prompts, and what was read beside them."""
+        return self.prompt + self.extra_input
+
+    @property
+    def billed_output(self) -> int:
+        """All output that was charged."""
+        return self.output + self.extra_output
 
     @property
     def cached_of_preceding(self) -> Ratio:
@@ -167,7 +184,7 @@ class Figures:
 
     @property
     def cached_share(self) -> Ratio:
-        """Cached tokens of all prompt tokens billed."""
+        """Cached tokens of all tokens of the prompts."""
         return Ratio(self.read, self.prompt)
 
     @property
@@ -187,7 +204,7 @@ class Figures:
 
     @property
     def pressure_share(self) -> Ratio:
-        """Requests before which something yielded, of all requests."""
+        """Requests before which something yielded, of all requests. Steps that did not fit are `exceeded` instead."""
         return Ratio(self.pressure, self.requests)
 
     @property
@@ -197,8 +214,11 @@ class Figures:
 
     @property
     def estimator_error(self) -> Ratio:
-        """What was billed over what was counted, signed: positive when the counts were too low."""
-        return Ratio(self.prompt - self.estimated, self.estimated)
+        """How far our counts of the prompts were off, of what was billed for them (spec, Tracked metrics).
+
+        Negative when they were too low; by more than the safety margin, requests may be too long.
+        """
+        return Ratio(self.estimated - self.prompt, self.prompt)
 
     def add_cell(self, cell: Cell, rate: Rate | None) -> None:
         """Count a cell of requests."""
@@ -228,6 +248,7 @@ class Figures:
                 "waiting": self.waiting,
                 "reported": self.reported,
                 "unreported": self.unreported,
+                "unusable": self.unusable,
             },
             "tokens": {
                 "fresh": self.fresh,
@@ -235,6 +256,10 @@ class Figures:
                 "write": self.write,
                 "prompt": self.prompt,
                 "output": self.output,
+                "extra_input": self.extra_input,
+                "extra_output": self.extra_output,
+                "billed_input": self.billed_input,
+                "billed_output": self.billed_output,
             },
             "cached_of_preceding": self.cached_of_preceding.as_json(),
             "cached_prefix": self.cached_prefix.as_json(),
@@ -261,9 +286,12 @@ _FROM_CELL = (
     "answered",
     "failed",
     "reported",
+    "unusable",
     "fresh",
     "read",
     "output",
+    "extra_input",
+    "extra_output",
     "follows",
     "follows_read",
     "preceding",

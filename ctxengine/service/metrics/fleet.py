@@ -55,10 +55,10 @@ def last_day() -> Iterator[TenantDay]:
 
 def _day(tenant: Tenant, where: MetricsFilter, now: datetime) -> TenantDay:
     there = combinations(tenant.id, where)
-    prices = PriceList({(entry.provider, entry.model) for entry in there}, now)
+    prices = PriceList({(entry.provider, entry.model) for entry in there}, where.since, now)
     figures: dict[Labels, Figures] = {}
     for cell in usage_cells(tenant.id, where, lengths=prices.lengths):
-        rate = prices.rate(cell.provider, cell.model, cell.size)
+        rate = prices.rate(cell.provider, cell.model, cell.size, cell.at)
         key = cell.provider, cell.model, cell.engine
         figures.setdefault(key, Figures()).add_cell(cell, rate)
     for happened in events.event_cells(tenant.id, where):

@@ -54,7 +54,7 @@ class ModelEstimate:
     """Versions of the counter that made the counts."""
     reported: int
     error: Ratio
-    """Signed; positive when the counts were too low."""
+    """Signed; negative when the counts were too low."""
     learnt: events.Factor | None
 
 
@@ -117,7 +117,7 @@ def metrics(*, actor: Actor, spec: MetricsSpec) -> Metrics:
     tenant = actor.tenant_id
     unfiltered = replace(where, provider="", model="", agent="", engine="")
     there = combinations(tenant, unfiltered)
-    prices = PriceList({(entry.provider, entry.model) for entry in there}, now)
+    prices = PriceList({(entry.provider, entry.model) for entry in there}, where.since, where.until)
     sums = _Sums(where, spec.group_by, prices)
     cells = usage_cells(tenant, where, lengths=prices.lengths)
     sums.count_requests(cells)
@@ -181,7 +181,7 @@ class _Sums:
 
     def count_requests(self, cells: Iterable[Cell]) -> None:
         for cell in cells:
-            rate = self.prices.rate(cell.provider, cell.model, cell.size)
+            rate = self.prices.rate(cell.provider, cell.model, cell.size, cell.at)
             for figures in self._for(cell):
                 figures.add_cell(cell, rate)
 
@@ -240,12 +240,26 @@ def _estimates(
         )
         for key, sums in figures.items()
     ]
-    return tuple(sorted(found, key=lambda entry: -abs(entry.error.value or 0)))
+    return tuple(sorted(found, key=_lowest_first))
+
+
+def _lowest_first(estimate: ModelEstimate) -> tuple[bool, float]:
+    """Counting too little is what breaks a request, so the most negative error is the worst."""
+    value = estimate.error.value
+    return value is None, value or 0
 
 
 def _unpriced(cells: Iterable[Cell], prices: PriceList) -> tuple[str, ...]:
-    used = {f"{cell.provider}/{cell.model}" for cell in cells if cell.reported}
-    return tuple(name for name in prices.unknown if name in used)
+    return tuple(
+        sorted(
+            {
+                f"{cell.provider}/{cell.model}"
+                for cell in cells
+                if cell.reported
+                and prices.rate(cell.provider, cell.model, cell.size, cell.at) is None
+            }
+        )
+    )
 
 
 def _failures(ended: Iterable[ends.Outcome]) -> tuple[tuple[str, int], ...]:

@@ -7,16 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Case, F, Value, When
+from django.db.models.functions import Now
 
 from ctxengine.engine.capacity.ladder import Sample, rungs
 from ctxengine.engine.capacity.profile import Observation
 from ctxengine.ledger.models import Job, JobState
+from ctxengine.service.access import session_of
 from ctxengine.service.audit import record_audit
 from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.enqueue import enqueue
+from ctxengine.service.jobs.lease import log_line, log_with
 from ctxengine.service.jobs.stops import JobCancelled
-from ctxengine.service.probe.profiles import profile_of
-from ctxengine.service.probe.run_probe import ProbeWanted, check_allowed, run_probe
+from ctxengine.service.probe.profiles import keep_profile, profile_of
+from ctxengine.service.probe.run_probe import ProbeWanted, check_allowed, measure
 from ctxengine.service.specs import Actor
 
 KIND = "capacity.probe"
@@ -26,9 +30,11 @@ def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "") -> Job:
     """Ask for a probe; the unfinished one of the same model where there is one.
 
     Raises:
-        ServiceError: 409 `probe_not_allowed`.
+        ServiceError: 409 `probe_not_allowed`; 404 where the session to probe behind is not there.
     """
     check_allowed(wanted)
+    if wanted.session_id is not None:
+        session_of(actor, wanted.session_id)
     with transaction.atomic():
         record_audit(
             actor=actor,
@@ -60,17 +66,32 @@ def _enqueued(actor: Actor, wanted: ProbeWanted, cause: str) -> Job:
 
 
 def step_aside(tenant_id: UUID, provider: str, model: str) -> None:
-    """End a background probe of a model that a real turn is about to use: it would compete for the same machine."""
+    """End a background probe of a model that a real turn is about to use: it would compete for the same machine.
+
+    One that waits ends at once, one that runs at its next look.
+    """
+    waits = When(state=JobState.QUEUED, then=Now())
     Job.objects.filter(
         tenant_id=tenant_id,
         single_flight=_flight(provider, model),
         state__in=(JobState.QUEUED, JobState.RUNNING),
         cancel_asked=False,
-    ).update(cancel_asked=True)
+    ).update(
+        cancel_asked=True,
+        state=Case(When(state=JobState.QUEUED, then=Value(JobState.CANCELLED)), default=F("state")),
+        finished_at=Case(waits, default=F("finished_at")),
+        log=log_with([log_line("A turn wants the model.")]),
+    )
 
 
 def run(context: JobContext) -> dict[str, Any]:
-    """Do it; the job's result keeps the samples, for the plot."""
+    """Climb, and keep the profile together with the job's outcome. What a provider's failure means is the job's to judge.
+
+    Raises:
+        JobCancelled: somebody wanted its end; no profile is kept.
+        LeaseLost: another worker has the job; no profile is kept.
+        ProviderError: a sample could not be sent.
+    """
     arguments = context.arguments
     wanted = ProbeWanted(
         provider=arguments["provider"],
@@ -92,7 +113,7 @@ def run(context: JobContext) -> dict[str, Any]:
         phase = f"rung of {following.tokens:,} tokens" if following else "cache"
         context.progress(phase, min(95, 100 * len(observations) // steps))
 
-    profile = run_probe(
+    profile = measure(
         actor=context.actor,
         wanted=wanted,
         job_id=context.job.id,
@@ -102,12 +123,22 @@ def run(context: JobContext) -> dict[str, Any]:
     context.check()
     if profile.provenance.stopped == "cancelled":
         raise JobCancelled
-    return {
+    result = {
         "horizon": profile.horizon.tokens,
         "confidence": profile.horizon.confidence,
         "samples": len(profile.provenance.observations),
         "stopped": profile.provenance.stopped,
     }
+    with transaction.atomic():
+        context.hold()
+        keep_profile(
+            tenant_id=context.job.tenant_id,
+            profile=profile,
+            job_id=context.job.id,
+            session_id=wanted.session_id,
+        )
+        context.conclude(result)
+    return result
 
 
 def _flight(provider: str, model: str) -> str:

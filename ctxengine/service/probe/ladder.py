@@ -132,7 +132,14 @@ class Climb:
             if self.world.elapsed_s() > self.time_box_s:
                 self._stopped = "time"
                 break
-            self._take(sample)
+            try:
+                self._take(sample)
+            except ProviderError as error:
+                if not (self._seen and error.retryable and self._is_too_late_for(_rest(error, 1))):
+                    raise
+                # What was seen before the time ran out is kept.
+                self._stopped = "time"
+                break
             self.world.seen(self._seen, self._next())
         cache = CacheBehaviour.UNKNOWN if self._stopped == "cancelled" else self._cache()
         return self._found(cache)
@@ -183,8 +190,14 @@ class Climb:
             except ProviderError as error:
                 if not error.retryable or attempt == _TRIES or self.world.cancelled():
                     raise
-                self.world.wait(error.retry_after_s or 2.0**attempt)
+                rest = _rest(error, attempt)
+                if self._is_too_late_for(rest):
+                    raise
+                self.world.wait(rest)
         raise AssertionError("the last try returns or raises")
+
+    def _is_too_late_for(self, rest_s: float) -> bool:
+        return rest_s > self.time_box_s - self.world.elapsed_s()
 
     def _prompt(self, tokens: int, asked: Instruction) -> Prompt:
         fixed = self._fixed(asked)
@@ -280,6 +293,11 @@ def _messages(turn: FillerTurn) -> tuple[PromptMessage, ...]:
         PromptMessage("user", results=((turn.call_id, turn.result),)),
         PromptMessage("assistant", turn.answer),
     )
+
+
+def _rest(error: ProviderError, attempt: int) -> float:
+    """Seconds before the next try: what the provider asked for, else doubling."""
+    return error.retry_after_s or 2.0**attempt
 
 
 def _schema(tool: PromptTool) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 from uuid import UUID
-
-from django.conf import settings
 
 from ctxengine.engine.capacity.profile import CapacityProfile, metadata_profile
 from ctxengine.ledger.models import CapacityRow
+from ctxengine.providers.adapters.addresses import is_of_ours
+from ctxengine.providers.adapters.registry import listed_address
 from ctxengine.service.clock import utc_now
 from ctxengine.service.wiring import facts_about, new_id
 
-_RUNS_AT_HOME = frozenset({"ollama", "compatible"})
 _MOST_MODEL_CHARS = 200
 
 
@@ -68,14 +65,11 @@ def keep_profile(
 
 
 def is_local(provider: str) -> bool:
-    """Whether a provider's models run on a machine of ours, so that probing them costs time alone."""
-    address = settings.CTX_PROVIDER_URLS.get(provider)
+    """Whether a provider's models run on a machine of ours, so that probing them costs time alone.
+
+    Its address says so and not its name: an Ollama or a compatible server may as well be somebody's paid service.
+    """
+    address = listed_address(provider)
     if address is None:
-        return provider == "ollama"
-    host = urlsplit(address).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return provider in _RUNS_AT_HOME
+        return provider == "ollama"  # not called before it is listed
+    return is_of_ours(address)

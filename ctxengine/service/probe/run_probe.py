@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from ctxengine.engine.capacity.ladder import Sample
 from ctxengine.engine.capacity.profile import CapacityProfile, Observation, metadata_profile
 from ctxengine.ledger.models import PlanRow
 from ctxengine.providers.adapters.contract import (
+    Cancelled,
     Completion,
     ModelInfo,
     Prompt,
@@ -36,6 +38,8 @@ PROBE_VERSION = "probe@1"
 SAMPLE_TIMEOUT_S = 900.0
 """A small model on a busy processor may read its largest rung for minutes."""
 _METADATA_TIMEOUT_S = 10.0
+_LOOK_S = 0.25
+"""How often a rest looks whether the probe is still wanted."""
 
 
 class ProbeWanted(Spec):
@@ -72,21 +76,47 @@ def check_allowed(wanted: ProbeWanted) -> None:
 
 
 def run_probe(
-    *,
-    actor: Actor,
-    wanted: ProbeWanted,
-    job_id: UUID | None = None,
-    cancelled: Callable[[], bool] = never_cancelled,
-    seen: Seen = lambda _seen, _next: None,
+    *, actor: Actor, wanted: ProbeWanted, seen: Seen = lambda _seen, _next: None
 ) -> CapacityProfile:
-    """Probe a model and keep its profile. No transaction is held while it runs.
+    """Probe a model here and now, and keep its profile.
 
     Args:
-        cancelled: asked between samples and while one is awaited; a cancelled probe keeps no profile.
         seen: told after each sample.
 
     Raises:
         ServiceError: 409 `probe_not_allowed` or `provider_failed` (with the provider's code); 404 for an unknown session.
+    """
+    try:
+        profile = measure(actor=actor, wanted=wanted, seen=seen)
+    except ProviderError as error:
+        raise ServiceError(
+            "provider_failed",
+            409,
+            f"The probe of {wanted.provider} ended: {error.detail}",
+            provider_code=error.code,
+        ) from error
+    keep_profile(tenant_id=actor.tenant_id, profile=profile, session_id=wanted.session_id)
+    return profile
+
+
+def measure(
+    *,
+    actor: Actor,
+    wanted: ProbeWanted,
+    job_id: UUID | None = None,
+    cancelled: Cancelled = never_cancelled,
+    seen: Seen = lambda _seen, _next: None,
+) -> CapacityProfile:
+    """Climb the ladder with a model and say what was found; nothing is kept. No transaction is held while it runs.
+
+    Args:
+        job_id: the job that the calls belong to.
+        cancelled: asked between samples, while one is awaited, and while it rests.
+        seen: told after each sample.
+
+    Raises:
+        ServiceError: 409 `probe_not_allowed`; 404 for an unknown session.
+        ProviderError: a sample could not be sent.
     """
     check_allowed(wanted)
     known = _metadata(wanted)
@@ -111,7 +141,7 @@ def run_probe(
         nonce=lambda: secrets.token_hex(8),
         elapsed_s=lambda: time.monotonic() - started,
         now=lambda: utc_now().isoformat(),
-        wait=time.sleep,
+        wait=partial(_rest, cancelled),
         cancelled=cancelled,
         seen=seen,
     )
@@ -123,35 +153,28 @@ def run_probe(
         largest=wanted.largest,
         time_box_s=wanted.time_box_s,
     )
-    try:
-        profile = climb.run()
-    except ProviderError as error:
-        raise ServiceError(
-            "provider_failed", 409, f"The probe ended: {error.detail}", provider_code=error.code
-        ) from error
-    if profile.provenance.stopped != "cancelled":
-        keep_profile(
-            tenant_id=actor.tenant_id,
-            profile=profile,
-            job_id=job_id,
-            session_id=wanted.session_id,
-        )
-    return profile
+    return climb.run()
+
+
+def _rest(cancelled: Cancelled, seconds: float) -> None:
+    """Rest for so long, or until nobody wants the probe any more."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not cancelled():
+        time.sleep(min(left, _LOOK_S))
 
 
 def _metadata(wanted: ProbeWanted) -> CapacityProfile:
-    """The metadata rung: what the provider says of the model, else what is known of its name."""
+    """The metadata rung: what the provider says of the model, else what is known of its name.
+
+    Raises:
+        ProviderError: the provider cannot be called at all.
+    """
     facts = facts_about(wanted.provider, wanted.model)
     try:
         listed = adapter_for(wanted.provider).models(timeout_s=_METADATA_TIMEOUT_S)
     except ProviderError as error:
         if error.code in {"no_key", "not_allowed", "not_supported", "auth"}:
-            raise ServiceError(
-                "provider_failed",
-                409,
-                f"{wanted.provider}: {error.detail}",
-                provider_code=error.code,
-            ) from error
+            raise
         listed = ()
     info = next((model for model in listed if model.name == wanted.model), None)
     return metadata_profile(

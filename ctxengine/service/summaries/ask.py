@@ -18,7 +18,7 @@ from ctxengine.providers.adapters.registry import adapter_for
 from ctxengine.service.jobs.enqueue import enqueue, unfinished
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.summaries.install import refusal_of_job
-from ctxengine.service.summaries.model_choice import writer_of
+from ctxengine.service.summaries.model_choice import may_write, writer_of
 from ctxengine.service.summaries.wanted import (
     KIND,
     WantedSummary,
@@ -142,6 +142,8 @@ def unreachable(plan: Plan, wanted: WantedSummary) -> _Declined | None:
     """Why the model that would write it cannot be called; None where it can."""
     writer = writer_of(plan, input_tokens=wanted.tokens, output_tokens=plan.policy.summary_tokens)
     try:
+        if not may_write(writer.provider, session_provider=plan.provider):
+            raise ProviderError("not_allowed", "The operator does not list this provider.")
         adapter_for(writer.provider)
     except ProviderError as error:
         asked = {"job": "", "model": writer.label, "code": error.code}

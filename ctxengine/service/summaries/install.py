@@ -105,6 +105,7 @@ def install(written: Written, outcome: Outcome, facts: dict[str, Any]) -> bool:
             if state.log.lock().sequence != state.head.sequence:
                 continue
             _append(written, state, _up_to_date(outcome, state), facts)
+            written.context.conclude(installed_by(state.log, written.context.job) or {})
             return True
     raise ServiceError("stale_head", 409, "Others appended to this session all the time.")
 

@@ -24,7 +24,7 @@ from ctxengine.service.summaries.install import (
     spend_of,
     weighed,
 )
-from ctxengine.service.summaries.model_choice import Writer, writer_of
+from ctxengine.service.summaries.model_choice import Writer, may_write, writer_of
 from ctxengine.service.summaries.prompts import SUMMARY
 from ctxengine.service.summaries.state import look
 from ctxengine.service.summaries.wanted import WantedSummary
@@ -64,10 +64,6 @@ class _Work:
 
     def run(self) -> dict[str, Any]:
         """Make and install."""
-        done = installed_by(self._state.log, self._context.job)
-        if done is not None:
-            # The worker before this one ended between its commit and its last word.
-            return done
         if not self._state.serves(self._wanted):
             self._refuse(Refusal.SOURCE_CHANGED)
         plan = self._state.plan
@@ -96,6 +92,11 @@ class _Work:
 
     def _ask(self, writer: Writer, prompt: Prompt, version: str) -> Completion:
         self._context.check()
+        if not may_write(writer.provider, session_provider=self._state.plan.provider):
+            raise ProviderError(
+                "not_allowed",
+                f"{writer.provider} is not listed in CTX_SUMMARY_PROVIDERS and is not the session's own provider.",
+            )
         return side_call(
             tenant_id=self._context.actor.tenant_id,
             provider=writer.provider,

@@ -11,13 +11,15 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+from django.conf import settings
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
 
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.providers.adapters.addresses import PROVIDERS
+from ctxengine.providers.adapters.addresses import PROVIDERS, keys_of
 from ctxengine.providers.models import model_facts
 from ctxengine.service.prices import PRICED_AS
+from ctxengine.service.specs import ServiceError
 
 TABLE_DATE = "2026-11-29"
 
@@ -93,6 +95,39 @@ def named(wanted: str, provider: str) -> tuple[str, str]:
     first, slash, rest = wanted.partition("/")
     # A model's own name may hold a slash, as on OpenRouter.
     return (first, rest) if slash and rest and first in PROVIDERS else (provider, wanted)
+
+
+def may_write(provider: str, *, session_provider: str) -> bool:
+    """Whether a session's summaries may be sent to a provider: its own under either API, or one that the operator lists.
+
+    Whoever opens a session names the model; without this rule that would spend any key that the operator has set.
+    """
+    own = keys_of(provider) == keys_of(session_provider)
+    return own or provider in settings.CTX_SUMMARY_PROVIDERS
+
+
+def check_summary_model(wanted: str | None, provider: str) -> None:
+    """Refuse a policy's wish for a model of a provider that may not be asked.
+
+    Args:
+        wanted: the wish; None for the default.
+        provider: the session's own provider.
+
+    Raises:
+        ServiceError: 422 `summary_model_not_allowed`.
+    """
+    if wanted is None or wanted in {SESSION, CHEAPEST}:
+        return
+    asked, _ = named(wanted, provider)
+    if may_write(asked, session_provider=provider):
+        return
+    allowed = ", ".join(dict.fromkeys((provider, *settings.CTX_SUMMARY_PROVIDERS)))
+    raise ServiceError(
+        "summary_model_not_allowed",
+        422,
+        f"policy.summary_model names a model of {asked}; summaries of this session may be written by models of {allowed}. "
+        "Name one of these, or have the operator list the provider in CTX_SUMMARY_PROVIDERS.",
+    )
 
 
 def _of_session(plan: Plan) -> Writer:

@@ -17,6 +17,7 @@ from ctxengine.providers.adapters.contract import (
     ProviderError,
     Stop,
 )
+from ctxengine.providers.adapters.addresses import PROVIDERS
 from ctxengine.providers.adapters.registry import adapter_for, compactor_for, configured_providers
 from ctxengine.providers.strict_local.script import Reply, ScriptedCall
 from ctxengine.providers.strict_local.server import StrictServer
@@ -289,12 +290,25 @@ def test_a_provider_without_a_key_is_not_called(provider: str, settings: Any) ->
         adapter_for(provider)
 
 
-def test_a_server_of_ones_own_needs_an_address_and_no_key(settings: Any) -> None:
+@pytest.mark.parametrize("provider", ["compatible", "ollama"])
+def test_a_server_of_ones_own_needs_a_listed_address_and_no_key(
+    provider: str, settings: Any
+) -> None:
     settings.CTX_PROVIDER_KEYS, settings.CTX_PROVIDER_URLS = {}, {}
     with pytest.raises(ProviderError, match=r"not_allowed.*CTX_PROVIDER_URLS"):
-        adapter_for("compatible")
-    settings.CTX_PROVIDER_URLS = {"compatible": "http://127.0.0.1:1/v1"}
-    assert adapter_for("compatible").name == "compatible"
+        adapter_for(provider)
+    settings.CTX_PROVIDER_URLS = {provider: "http://127.0.0.1:1/v1"}
+    assert adapter_for(provider).name == provider
+
+
+def test_where_the_operator_has_set_nothing_nobody_can_be_called(settings: Any) -> None:
+    """Whoever opens a session names its provider: no name may lead to a call that the operator did not prepare."""
+    settings.CTX_PROVIDER_KEYS, settings.CTX_PROVIDER_URLS = {}, {}
+    for provider in PROVIDERS:
+        with pytest.raises(ProviderError) as refused:
+            adapter_for(provider)
+        assert refused.value.code in {"no_key", "not_allowed"}, provider
+    assert configured_providers() == ()
 
 
 def test_configured_are_those_with_a_key_or_a_listed_address(configure: Configure) -> None:

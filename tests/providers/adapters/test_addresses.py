@@ -13,12 +13,13 @@ from ctxengine.providers.adapters.addresses import (
     OFFICIAL,
     AddressRefused,
     checked_address,
+    is_of_ours,
     refuse_resolved,
 )
 from ctxengine.providers.adapters.contract import ProviderError
 from ctxengine.providers.adapters.registry import adapter_for
 from ctxengine.site.env import SettingError
-from ctxengine.site.provider_access import provider_urls
+from ctxengine.site.provider_access import provider_urls, summary_providers
 from tests.providers.adapters.conftest import Configure
 
 REFUSED = [
@@ -153,3 +154,44 @@ def test_a_list_that_cannot_be_meant_stops_the_start(
     with pytest.raises(SettingError, match="CTX_PROVIDER_URLS") as caught:
         provider_urls()
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "ours"),
+    [
+        ("http://127.0.0.1:11434", True),
+        ("http://127.8.0.1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://LocalHost:11434/", True),
+        ("http://localhost.:11434/", True),
+        ("http://10.0.0.7:8000/v1", True),
+        ("http://192.168.1.20/v1", True),
+        ("http://[fd12::7]/v1", True),
+        ("http://[::ffff:10.0.0.7]/v1", True),
+        ("http://[::ffff:8.8.8.8]/v1", False),
+        ("http://8.8.8.8/v1", False),
+        ("http://[2606:4700::1111]/v1", False),
+        ("http://gpu-box.lan:8000/v1", False),
+        ("http://localhost.example.org/v1", False),
+        ("http://127.0.0.1.example.org/v1", False),
+        ("https://api.groq.com/openai/v1", False),
+        ("https://ollama.com", False),
+        *((address.format(region="eu-west-1"), False) for address in OFFICIAL.values()),
+    ],
+)
+def test_an_address_is_ours_by_what_it_is_and_never_by_a_providers_name(
+    address: str, ours: bool
+) -> None:
+    assert is_of_ours(address) is ours
+
+
+def test_providers_that_may_summarise_others_sessions_are_listed_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "CTX_SUMMARY_PROVIDERS"
+    assert summary_providers() == ()
+    monkeypatch.setenv(name, " openai, ollama,")
+    assert summary_providers() == ("openai", "ollama")
+    monkeypatch.setenv(name, "openai,nobody")
+    with pytest.raises(SettingError, match=name):
+        summary_providers()

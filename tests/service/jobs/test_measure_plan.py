@@ -12,6 +12,8 @@ from ctxengine.providers.adapters.secret import Secret
 from ctxengine.providers.strict_local.provider import StrictProvider
 from ctxengine.providers.strict_local.server import StrictServer
 from ctxengine.service.measure_plan import ask_to_measure
+from ctxengine.service.rotate_epoch import rotate_epoch
+from ctxengine.service.specs import PolicySpec
 from tests.cast import MODELS, Runtime, tool
 from tests.work_off import work_off
 
@@ -62,12 +64,49 @@ def test_the_measurement_stands_beside_the_plan_and_changes_nothing_of_it(
     assert [(call.purpose, call.outcome) for call in calls] == [("count", "completed")] * 2
 
 
-def test_a_provider_that_counts_nothing_leaves_the_plan_unmeasured(strict: StrictServer) -> None:
+def test_nobody_asks_a_provider_that_counts_nothing(strict: StrictServer) -> None:
     runtime = Runtime(provider="openai")
-    asked(runtime)
-    assert work_off(runtime.actor.tenant_id, kind="plan.measure") == [("plan.measure", "done")]
-    assert PlanRow.objects.get(session_id=runtime.row.id).measured == {}
+    assert asked(runtime) is None
+    assert causes(runtime) == []
 
 
 def test_without_a_key_nobody_asks() -> None:
-    assert asked(Runtime(provider="anthropic")) is None
+    runtime = Runtime(provider="anthropic")
+    assert asked(runtime) is None
+    assert causes(runtime) == []
+
+
+def test_each_epoch_is_measured_once_it_stands(strict: StrictServer) -> None:
+    runtime = Runtime(provider="anthropic")
+    rotate_epoch(
+        actor=runtime.actor,
+        session_id=runtime.session,
+        reason="tool_removed_for_security",
+        note="It leaks.",
+        tools=("web.fetch",),
+    )
+    assert causes(runtime) == ["session opened", "epoch rotated: tool_removed_for_security"]
+    done = [("plan.measure", "done")] * 2
+    assert work_off(runtime.actor.tenant_id, kind="plan.measure") == done
+    told = PlanRow.objects.filter(session_id=runtime.session).order_by("epoch")
+    first, second = (row.measured["tokens"] for row in told)
+    assert 0 < second < first
+
+
+def test_definitions_kept_aside_are_not_measured_before_they_are_found(
+    strict: StrictServer,
+) -> None:
+    kept = tuple(tool(f"later_{number}", deferred=True) for number in range(12))
+    native = PolicySpec(deferral="native")
+    with_them = Runtime(tools=(tool("read"), *kept), policy=native)
+    with_one = Runtime(tools=(tool("read"), kept[0]), policy=native)
+    for runtime in (with_them, with_one):
+        work_off(runtime.actor.tenant_id, kind="plan.measure")
+    rows = PlanRow.objects.filter(session_id__in=[with_them.session, with_one.session])
+    assert len({row.prefix_tokens for row in rows}) == 1
+    assert len({row.measured["tokens"] for row in rows}) == 1
+
+
+def causes(runtime: Runtime) -> list[str]:
+    rows = Job.objects.filter(tenant_id=runtime.actor.tenant_id, kind="plan.measure")
+    return list(rows.order_by("created_at").values_list("cause", flat=True))

@@ -10,7 +10,8 @@ import pytest
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.providers.models import model_facts
-from ctxengine.service.summaries.model_choice import Writer, writer_of
+from ctxengine.service.specs import ServiceError
+from ctxengine.service.summaries.model_choice import Writer, check_summary_model, writer_of
 
 
 def chosen(
@@ -58,3 +59,31 @@ def test_where_no_list_says_what_is_cheap_the_session_writes_itself(provider: st
 def test_a_policy_may_name_who_writes(wish: str, label: str, why: str) -> None:
     writer = chosen("anthropic", "claude-sonnet-4-6", wish)
     assert (writer.label, writer.why) == (label, why)
+
+
+@pytest.mark.parametrize(
+    ("provider", "wish", "listed", "allowed"),
+    [
+        ("anthropic", "cheapest", (), True),
+        ("anthropic", "session", (), True),
+        ("anthropic", "claude-opus-4-6", (), True),
+        ("anthropic", "anthropic/claude-opus-4-6", (), True),
+        ("openai-responses", "openai/gpt-5-mini", (), True),
+        ("openai", "openai-responses/gpt-5-mini", (), True),
+        ("anthropic", "openai/gpt-5-mini", (), False),
+        ("anthropic", "ollama/evil", (), False),
+        ("anthropic", "compatible/evil", ("openai",), False),
+        ("anthropic", "openai/gpt-5-mini", ("openai",), True),
+    ],
+)
+def test_another_providers_model_is_named_only_where_the_operator_lists_it(
+    settings: Any, provider: str, wish: str, listed: tuple[str, ...], allowed: bool
+) -> None:
+    settings.CTX_SUMMARY_PROVIDERS = listed
+    if allowed:
+        check_summary_model(wish, provider)
+        return
+    with pytest.raises(ServiceError) as refused:
+        check_summary_model(wish, provider)
+    assert (refused.value.code, refused.value.status) == ("summary_model_not_allowed", 422)
+    assert provider in refused.value.detail

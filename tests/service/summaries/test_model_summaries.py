@@ -9,11 +9,12 @@ import pytest
 
 from ctxengine.engine.compaction.soundness import Refusal
 from ctxengine.engine.events import EventType
-from ctxengine.ledger.models import JobState, SideCallRow
+from ctxengine.ledger.models import Job, JobState, SideCallRow
 from ctxengine.providers.strict_local.script import Reply, ScriptedCall
 from ctxengine.service.compactions import compactions_of
 from ctxengine.service.jobs.cancel import cancel_job
 from ctxengine.service.jobs.context import JobContext
+from ctxengine.service.jobs.sweep import sweep
 from ctxengine.service.side_calls import side_call
 from ctxengine.service.specs import Content, TakeInput
 from ctxengine.service.summaries import job as summary_job
@@ -364,27 +365,79 @@ def test_by_hand_a_model_sums_up_the_range_that_is_named_and_tells_summaries_as_
     runtime.all_proven()
 
 
-def test_a_job_whose_worker_died_after_its_commit_ends_as_done_and_installs_nothing_twice(
+def test_a_summary_stands_together_with_its_jobs_outcome_even_in_the_last_attempt(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The worker is killed right after the commit: no later attempt is needed to say that the job is done."""
+
+    class Killed(BaseException):
+        pass
+
     with provider_of(settings, told()) as provider:
         runtime = Summing()
         job = runtime.press()
+        Job.objects.filter(id=job.id).update(max_attempts=1)
         run = summary_job.run
 
         def dying(context: JobContext) -> dict[str, Any]:
             run(context)
-            raise ConnectionError
+            raise Killed
 
         monkeypatch.setattr(summary_job, "run", dying)
-        assert runtime.work() == [("compaction.summary", "again")]
-        monkeypatch.setattr(summary_job, "run", run)
-        due_now(job)
-        assert runtime.work() == [("compaction.summary", "done")]
+        with pytest.raises(Killed):
+            runtime.work()
+        assert sweep(waiting=lambda _: 0).ended == 0
+        assert runtime.work() == []
         assert len(asked(provider)) == 1
         runtime.assemble()
-    assert len(runtime.events(EventType.COMPACTED)) == 1
-    assert runtime.job().result["event"] == runtime.events(EventType.COMPACTED)[0].sequence
+    (installed,) = runtime.events(EventType.COMPACTED)
+    assert runtime.job().state == JobState.DONE
+    assert runtime.job().result["event"] == installed.sequence
+    runtime.all_proven()
+
+
+def test_a_summary_that_cannot_say_so_in_its_job_is_not_installed(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider_of(settings, told()):
+        runtime = Summing()
+        job = runtime.press()
+        conclude = JobContext.conclude
+
+        def late(context: JobContext, result: dict[str, Any]) -> None:
+            cancel_job(actor=runtime.actor, job_id=job.id)
+            conclude(context, result)
+
+        monkeypatch.setattr(JobContext, "conclude", late)
+        head = runtime.row.last_sequence
+        assert runtime.work() == [("compaction.summary", "cancelled")]
+        assert runtime.row.last_sequence == head
+        runtime.assemble()
+    assert not [e for e in runtime.events(EventType.COMPACTED) if e.payload.get("writer")]
+    runtime.all_proven()
+
+
+@pytest.mark.parametrize("listed", [(), ("ollama",)])
+def test_a_plan_that_names_another_providers_model_sends_it_nothing_unless_the_operator_lists_it(
+    settings: Any, listed: tuple[str, ...]
+) -> None:
+    """A rule that changed since the plan was pinned, too, holds when the summary is written."""
+    with provider_of(settings, told()) as provider:
+        settings.CTX_PROVIDER_URLS = {
+            **settings.CTX_PROVIDER_URLS,
+            "ollama": settings.CTX_PROVIDER_URLS["anthropic"],
+        }
+        settings.CTX_SUMMARY_PROVIDERS = ("ollama",)
+        runtime = Summing(policy=model_policy(summary_model="ollama/strict/horizon-16k"))
+        runtime.press()
+        settings.CTX_SUMMARY_PROVIDERS = listed
+        (ended,) = runtime.work()
+        assert ended == ("compaction.summary", "done" if listed else "failed")
+        assert len(asked(provider)) == len(listed)
+        runtime.assemble()
+    if not listed:
+        (refused,) = runtime.events(EventType.COMPACTION_REFUSED)
+        assert refused.payload["asked"]["code"] == "not_allowed"
     runtime.all_proven()
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ctxengine.engine.exporters.registry import FORMATS
+from ctxengine.site.commandline import add_data_option
 
 
 class Command(BaseCommand):
@@ -29,6 +30,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--json", action="store_true", help="print one object: format, document, left_out"
         )
+        add_data_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Export and report."""

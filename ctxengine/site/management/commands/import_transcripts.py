@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import sys
 from collections import Counter
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ctxengine.site.commandline import add_data_option
+
 if TYPE_CHECKING:
     from ctxengine.service.import_transcript import ImportOutcome
     from ctxengine.service.specs import Actor
-
-_NOBODY_READS = 141
-"""Exit status of a command that a closed pipe ended, as shells count it."""
 
 
 class Command(BaseCommand):
@@ -32,17 +30,10 @@ class Command(BaseCommand):
         parser.add_argument("--tenant", help="the tenant's slug (default: demo, or the only one)")
         parser.add_argument("--dry-run", action="store_true", help="report and write nothing")
         parser.add_argument("--json", action="store_true", help="print one JSON line per file")
+        add_data_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import every file in turn; where nobody reads what is printed any more, end without a word."""
-        try:
-            self._import_all(options)
-        except BrokenPipeError:
-            # What is still buffered would fail once more when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(_NOBODY_READS) from None
-
-    def _import_all(self, options: dict[str, Any]) -> None:
+        """Import every file in turn."""
         from ctxengine.service.bootstrap import actor_for
 
         actor = actor_for(options["tenant"])
@@ -112,14 +103,15 @@ def _files(paths: list[Path]) -> Iterator[tuple[Path, str]]:
     """Every file to try, and why not for what is found but cannot be one; folders in name order."""
     for path in paths:
         if path.is_dir():
-            yield from _in_folder(path)
+            yield from _in_folder(path, path.resolve())
         elif path.is_symlink() or path.exists():
             yield path, _problem_of(path)
         else:
             raise CommandError(f"There is no file or folder {path}.")
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[Path, str]]:
+def _in_folder(folder: Path, given: Path) -> Iterator[tuple[Path, str]]:
+    """The files below a folder; `given` is what the caller named, and no link leads out of it."""
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
@@ -129,7 +121,9 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str]]:
         if entry.is_symlink() and entry.is_dir():
             yield entry, "It is a link to a folder; links are followed to files only."
         elif entry.is_dir():
-            yield from _in_folder(entry)
+            yield from _in_folder(entry, given)
+        elif entry.is_symlink() and entry.exists() and not entry.resolve().is_relative_to(given):
+            yield entry, "It is a link to a file outside the folder that was given; name that file."
         else:
             yield entry, _problem_of(entry)
 

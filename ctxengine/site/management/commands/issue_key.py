@@ -8,6 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ctxengine.site.commandline import add_data_option
+
 _MOST_DAYS = 3650
 
 
@@ -25,6 +27,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--days", type=int, help="how long it is valid; for ever if left out")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_data_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Issue and print."""

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ctxengine.site.commandline import add_data_option
+
 
 class Command(BaseCommand):
     """Measures what a model can use, and keeps the profile where sessions read it."""
@@ -18,39 +20,50 @@ class Command(BaseCommand):
         """Declare the options."""
         parser.add_argument("model", help="PROVIDER/MODEL, such as ollama/qwen3:8b")
         parser.add_argument(
-            "--plan", type=UUID, metavar="SESSION", help="probe behind this session's prefix"
+            "--session",
+            "--plan",
+            type=UUID,
+            metavar="SESSION",
+            help="probe behind this session's prefix (--plan is the same)",
         )
-        parser.add_argument("--max", type=int, metavar="TOKENS", help="highest prompt to try")
+        parser.add_argument(
+            "--largest",
+            "--max",
+            type=int,
+            metavar="TOKENS",
+            help="highest prompt to try (--max is the same)",
+        )
         parser.add_argument(
             "--time", type=float, default=600.0, metavar="SECONDS", help="time box (600)"
         )
         parser.add_argument(
             "--hosted", action="store_true", help="agree to what a hosted model costs"
         )
-        parser.add_argument("--tenant", help="slug of the tenant (the only one where there is one)")
+        parser.add_argument("--tenant", help="slug of the tenant (the only one, else the demo's)")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_data_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Probe and report."""
+        from ctxengine.service.bootstrap import actor_for
         from ctxengine.service.probe.run_probe import ProbeWanted, run_probe
         from ctxengine.service.specs import Actor, ServiceError
 
         provider, slash, model = options["model"].partition("/")
         if not slash or not provider or not model:
             raise CommandError("Name the model as PROVIDER/MODEL, for example ollama/qwen3:8b.")
-        if options["max"] is not None and options["max"] < 500:
-            raise CommandError("--max is a number of tokens, at least 500.")
-        tenant = _tenant(options["tenant"])
+        if options["largest"] is not None and options["largest"] < 500:
+            raise CommandError("--largest is a number of tokens, at least 500.")
         wanted = ProbeWanted(
             provider=provider,
             model=model,
-            session_id=options["plan"],
-            largest=options["max"],
+            session_id=options["session"],
+            largest=options["largest"],
             time_box_s=options["time"],
             hosted=options["hosted"],
         )
-        actor = Actor(tenant.id, "command:probe")
         try:
+            actor = Actor(actor_for(options["tenant"]).tenant_id, "command:probe")
             profile = run_probe(actor=actor, wanted=wanted, seen=self._tell)
         except ServiceError as error:
             raise CommandError(error.detail) from error
@@ -74,15 +87,3 @@ class Command(BaseCommand):
             )
         if following is None:
             self.stderr.write("cache ...")
-
-
-def _tenant(slug: str | None) -> Any:
-    from ctxengine.ledger.models import Tenant
-
-    found = list(Tenant.objects.filter(slug=slug) if slug else Tenant.objects.all()[:2])
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(Tenant.objects.order_by("slug").values_list("slug", flat=True)[:20])
-    raise CommandError(
-        f"Say which tenant with --tenant; there {'are' if known else 'is none yet; start with'} {known or 'manage.py up'}."
-    )

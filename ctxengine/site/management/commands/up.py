@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from ctxengine.service.jobs.kinds import TAKES_LONG, WAITED_FOR, queue_on_broker
 from ctxengine.site import env, instance, places
 from ctxengine.site.broker import BrokerUnavailable, EmbeddedBroker
+from ctxengine.site.commandline import add_data_option
 from ctxengine.site.listening import PortTaken, listen_at, url_of
 from ctxengine.site.postgres.binaries import PostgresUnavailable
 from ctxengine.site.postgres.server import EmbeddedPostgres
@@ -29,7 +32,7 @@ from ctxengine.site.supervisor import Child, Supervisor, SupervisorError, ended_
 _READY_WITHIN_S = 90
 _TROUBLE = (
     PortTaken, PostgresUnavailable, BrokerUnavailable, SupervisorError, instance.AlreadyServed,
-    env.SettingError, PermissionError,
+    PermissionError,
 )  # fmt: skip
 
 
@@ -43,11 +46,11 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The options; `--data` is read before settings are, and stands here for the help alone."""
+        """Declare the options."""
         parser.add_argument(
             "--port", type=_port, default=8000, help="default 8000; 0 takes a free one"
         )
-        parser.add_argument("--data", metavar="DIR", help="where the instance keeps its files")
+        add_data_option(parser)
         parser.add_argument("--no-samples", action="store_true", help="load no sample sessions")
         parser.add_argument(
             "--json", action="store_true", help="print one JSON line on stdout when ready"
@@ -78,7 +81,7 @@ class Command(BaseCommand):
             serving.give_back()
 
     def _run(self, data: Path, bound: socket.socket, options: dict[str, Any]) -> None:
-        web, worker, broker = _web(bound, data), _worker(data), _broker(data)
+        web, workers, broker = _web(bound, data), _workers(data), _broker(data)
         server = None if env.optional("DATABASE_URL") else EmbeddedPostgres(data)
         supervisor = Supervisor(self._say)
         try:
@@ -92,7 +95,8 @@ class Command(BaseCommand):
             if broker is not None:
                 supervisor.add(broker.child())
             supervisor.add(web)
-            supervisor.add(worker)
+            for worker in workers:
+                supervisor.add(worker)
             supervisor.wait_until(
                 lambda: _health(url) is not None, seconds=_READY_WITHIN_S, what="The web server"
             )
@@ -121,7 +125,7 @@ class Command(BaseCommand):
         login = instance.Login(made.username, made.password, made.api_key)
         if login != kept:
             instance.keep_login(data, login)
-        if samples:
+        if samples and sample_sessions.samples_missing():
             self._say("Loading the sample sessions.")
             sample_sessions.load_samples()
         call_command("collectstatic", interactive=False, verbosity=0, stdout=sys.stderr)
@@ -167,16 +171,25 @@ def _web(bound: socket.socket, data: Path) -> Child:
     )
 
 
-def _worker(data: Path) -> Child:
-    """The worker of all queues."""
+def _workers(data: Path) -> list[Child]:
+    """A worker for what turns and people wait for, and one for what takes long: the one never waits for the other."""
+    processes = env.whole("CTX_WORKER_PROCESSES", 2, least=1, most=64)
+    return [
+        _worker(data, "worker", WAITED_FOR, processes),
+        _worker(data, "probes", TAKES_LONG, 1),
+    ]
+
+
+def _worker(data: Path, name: str, queues: Sequence[str], processes: int) -> Child:
     command = [
         sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker",
-        "--concurrency", str(env.whole("CTX_WORKER_PROCESSES", 2, least=1, most=64)),
+        "--queues", ",".join(map(queue_on_broker, queues)), "--hostname", f"{name}@%h",
+        "--concurrency", str(processes),
         "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
     ]  # fmt: skip
     # Told to end, it gives running jobs a few seconds; what they do not finish is taken up at the next start.
     environment = _environment(data) | {"REMAP_SIGTERM": "SIGQUIT"}
-    return Child("worker", command, environment, str(places.CHECKOUT))
+    return Child(name, command, environment, str(places.CHECKOUT))
 
 
 def _broker(data: Path) -> EmbeddedBroker | None:

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ctxengine.site.commandline import add_data_option
+
 
 class Command(BaseCommand):
     """Names the first bad event of every damaged session and ends non-zero when there is one."""
@@ -18,6 +20,7 @@ class Command(BaseCommand):
         """Declare the options."""
         parser.add_argument("--session", type=UUID, help="one session's id")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_data_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Verify and report."""
