@@ -21,7 +21,7 @@ from ctxengine.ledger.models import Idempotency
 KEPT = timedelta(hours=24)
 """How long a repeat is recognised."""
 LEASE = timedelta(minutes=2)
-"""A row that is open for longer belongs to a process that died; its work may be done again."""
+"""A row that is open for longer belongs to a process that died; its work may be done again. Writes that wait have more."""
 RETRY_AFTER_S = 1
 
 _MAX_KEY_CHARS = 255
@@ -46,6 +46,8 @@ class Call(NamedTuple):
     """sha256 of query and body."""
     claimed_at: datetime
     """Marks this claim among those of earlier processes."""
+    lease: timedelta = LEASE
+    """How long such a write may take."""
 
 
 def key_of(request: HttpRequest) -> str:
@@ -67,14 +69,16 @@ def key_of(request: HttpRequest) -> str:
     return key
 
 
-def call_of(request: HttpRequest, tenant_id: UUID, key: str, *content: bytes) -> Call:
+def call_of(
+    request: HttpRequest, tenant_id: UUID, key: str, *content: bytes, lease: timedelta = LEASE
+) -> Call:
     """What makes a call the same call: its address, its query and its body."""
     state = hashlib.sha256()
     for chunk in (request.META.get("QUERY_STRING", "").encode("utf-8", "replace"), *content):
         state.update(len(chunk).to_bytes(8, "big"))
         state.update(chunk)
     operation = f"{request.method} {request.path}"[:128]
-    return Call(tenant_id, key, operation, state.hexdigest(), timezone.now())
+    return Call(tenant_id, key, operation, state.hexdigest(), timezone.now(), lease)
 
 
 def begin(call: Call) -> Earlier | None:
@@ -104,7 +108,7 @@ def begin(call: Call) -> Earlier | None:
         )
     if row.status is not None:
         return Earlier(row.status, row.resource)
-    if row.created_at <= now - LEASE:
+    if row.created_at <= now - call.lease:
         _take_over(call, row)
         return None
     raise _in_progress()

@@ -107,7 +107,12 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("compaction_covered", 409, "A later one rests on it", "Undo that one first."),
     ProblemKind("child_running", 409, "The child run has not ended", "Wait for its end."),
     ProblemKind("not_a_child", 422, "The run works for another", "Name a run of a child session."),
-    ProblemKind("invalid_parent", 422, "A child without a parent", "Name the parent run."),
+    ProblemKind(
+        "invalid_parent",
+        422,
+        "A child without a parent, or of another principal",
+        "Name the parent run; leave `principal` out.",
+    ),
     ProblemKind("invalid_target", 422, "The form does not go with it", "Name another target."),
     ProblemKind("unknown_constraint", 422, "No such constraint", "Use an id of the state."),
     ProblemKind("constraints_full", 422, "Constraints are at their cap", "Lift one first."),
@@ -117,6 +122,9 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("session_ended", 409, "The session has ended", "Open another session."),
     ProblemKind(
         "stale_request", 409, "The request is not the latest", "Answer the latest one, or assemble."
+    ),
+    ProblemKind(
+        "not_assembled", 409, "The run has no request yet", "Assemble one, send it, then report."
     ),
     ProblemKind("stale_head", 409, "Another writer was faster", "Repeat the call."),
     ProblemKind(
@@ -200,7 +208,6 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind(
         "unsupported_provider", 422, "No such provider", "Use one of those that are named."
     ),
-    ProblemKind("unknown_model", 422, "Nothing is known about this model", "Name its window."),
     ProblemKind("import_refused", 422, "The file is no known transcript", "See `detail`."),
     ProblemKind("internal_error", 500, "The server failed", "Repeat; if it stays, tell us."),
     ProblemKind("unavailable", 503, "The database does not answer", "Repeat after a moment."),
@@ -213,7 +220,6 @@ _ENGINE_CODES = {
     "budget_exceeded": "budget_exceeded",
     "content_invalid": "invalid_content",
     "no_input": "invalid_content",
-    "unknown_model": "unknown_model",
 }
 """Engine errors that speak about what the caller sent; the others are our own failures."""
 _RESERVED = frozenset({"type", "title", "status", "detail", "code"})

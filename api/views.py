@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from django.db import transaction
@@ -97,6 +98,9 @@ class Write(Generic[SpecT]):
     """Whether doing it again does nothing new. Other writes share one transaction with the mark that
     they were done, so that a process that dies leaves both or neither."""
 
+    lease: ClassVar[timedelta] = idempotency.LEASE
+    """How long it may take: a repeat that comes later takes the first call's process for dead, and does the work again."""
+
     @abstractmethod
     def perform(self, actor: Actor, spec: SpecT, ids: Mapping[str, Any]) -> Done:
         """Call the use case."""
@@ -161,7 +165,9 @@ def answered(
     if not actor.idempotency_key:
         done = write.follow(actor, spec, write.perform(actor, spec, ids))
         return json_response(done.body, done.status)
-    call = idempotency.call_of(request, actor.tenant_id, actor.idempotency_key, *content)
+    call = idempotency.call_of(
+        request, actor.tenant_id, actor.idempotency_key, *content, lease=write.lease
+    )
     earlier = idempotency.begin(call)
     if earlier is not None:
         response = json_response(write.rebuild(actor, earlier.resource), earlier.status)

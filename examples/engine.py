@@ -57,6 +57,7 @@ class Tally:
 
     turns: int = 0
     requests: int = 0
+    """Recorded requests; one that is sent again after an overload is the same request."""
     tool_calls: int = 0
     refusals: list[str] = field(default_factory=list)
     """Errors of the provider that the loop recovered from, by the engine's code."""
@@ -140,7 +141,6 @@ class Agent:
         refused = 0
         while True:
             built = self.engine.post(f"runs/{run}/assemble", {})
-            self.tally.requests += 1
             try:
                 answer = self.model.ask(built["request"])
             except ModelRefused as error:
@@ -182,6 +182,7 @@ class Agent:
         while True:
             page = self.engine.get(f"sessions/{self.session}/requests?limit={PAGE}{cursor}")
             for line in page["items"]:
+                self.tally.requests += 1
                 usage = line["usage"] or {}
                 self.tally.prompt_tokens += usage.get("prompt_total", 0)
                 self.tally.cached_tokens += usage.get("cache_read", 0)

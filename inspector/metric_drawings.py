@@ -104,7 +104,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     Drawing(
         "tokens",
         "Input tokens billed",
-        "disjoint buckets as providers reported them; “beside” is what a provider's own iterations took, such as its compaction",
+        "disjoint buckets as providers reported them; “beside” is what a provider's own iterations took, as its compaction",
         (
             Column("input", "Input"),
             Column("read", "Read"),

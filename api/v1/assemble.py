@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -36,7 +37,14 @@ from api.views import Done, JsonWrite, WriteView, answered, parsed
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.service.assemble import assemble
-from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+from ctxengine.service.specs import (
+    LONGEST_WAIT_S,
+    Actor,
+    Assemble,
+    Assembled,
+    MemoryLine,
+    ServiceError,
+)
 from ctxengine.service.summaries.ask import AnswerLater
 
 _LINE = Record(
@@ -197,6 +205,7 @@ class AssembleWrite(JsonWrite[Assemble]):
     """`POST runs/{run}/assemble`."""
 
     repeatable = True
+    lease = idempotency.LEASE + timedelta(seconds=LONGEST_WAIT_S)
 
     def parse(self, body: Node) -> Assemble:
         """What the runtime adds to this step."""
@@ -219,7 +228,9 @@ COMPACTION_PARAMETERS: dict[str, Parameter] = {
         "job",
         "wait",
     ),
-    "wait_s": seconds("Longest wait; then the answer is 202 after all. 30 when left out.", 300),
+    "wait_s": seconds(
+        "Longest wait; then the answer is 202 after all. 30 when left out.", LONGEST_WAIT_S
+    ),
 }
 
 

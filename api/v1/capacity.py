@@ -97,7 +97,7 @@ class CapacityView(WriteView):
             status=202,
             answer=LATER,
             answer_note="The job, or the unfinished one of the same model.",
-            problems=("probe_not_allowed", "not_found"),
+            problems=("unsupported_provider", "probe_not_allowed", "not_found"),
         ),
     }
 

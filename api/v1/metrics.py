@@ -39,7 +39,9 @@ _USD: Schema = {
 }
 _FIGURES: dict[str, Schema] = {
     "requests": record(
-        dict.fromkeys(("total", "answered", "failed", "waiting", "reported", "unreported", "unusable"), WHOLE)
+        dict.fromkeys(
+            ("total", "answered", "failed", "waiting", "reported", "unreported", "unusable"), WHOLE
+        )
     ),
     "tokens": record(
         dict.fromkeys(

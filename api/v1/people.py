@@ -28,6 +28,9 @@ ERASED = component_of("PersonErased", PersonErased)
 class ErasePersonWrite(JsonWrite[str]):
     """`POST people/{principal}/erase`."""
 
+    repeatable = True
+    # Each session has a transaction of its own; an erasure that broke off goes on, and its figures are those of the whole.
+
     def parse(self, body: Node) -> str:
         """The note."""
         note: str = NOTE.read(body, "")["note"]
@@ -64,6 +67,6 @@ class ErasePersonView(WriteView):
             answer_note="What was erased. Hashes and recorded requests can still be proven.",
             body=NOTE,
             other_answers={202: (LATER, "The person is in many sessions: a job erases them.")},
-            problems=("reason_required",),
+            problems=("reason_required", "not_found"),
         )
     }

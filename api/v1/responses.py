@@ -137,7 +137,13 @@ class ResponsesView(WriteView):
             answer=RESPONSE_TAKEN,
             answer_note="What to do next.",
             body=TAKE_RESPONSE,
-            problems=("stale_request", "stale_head", "run_ended", "invalid_content"),
+            problems=(
+                "not_assembled",
+                "stale_request",
+                "stale_head",
+                "run_ended",
+                "invalid_content",
+            ),
         )
     }
 

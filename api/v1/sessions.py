@@ -270,7 +270,7 @@ class SessionsView(WriteView):
                 "invalid_parent",
                 "run_ended",
                 "unknown_engine",
-                "unknown_model",
+                "unsupported_provider",
                 "invalid_content",
             ),
         ),

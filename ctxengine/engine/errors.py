@@ -91,9 +91,3 @@ class RunHasNoInput(EngineError):
     """A request without any user content cannot be built."""
 
     code = "no_input"
-
-
-class UnknownModel(EngineError):
-    """No facts are known about a model and none were given."""
-
-    code = "unknown_model"

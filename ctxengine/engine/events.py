@@ -223,7 +223,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.WINDOW_LEARNED,
         "A provider refused a request as too long; the run is measured anew with what it said.",
-        ("request", "rejected", "maximum", "factor_millionths"),
+        ("request", "rejected", "maximum", "factor_millionths", "taught"),
         act=True,
     ),
     EventRule(
@@ -287,7 +287,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.PERSON_ERASED,
         "Content of a person was erased from this session.",
-        ("bodies", "snapshot", "kept"),
+        ("bodies", "snapshot", "kept", "runs", "erasure"),
         act=True,
     ),
     EventRule(

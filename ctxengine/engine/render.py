@@ -42,7 +42,7 @@ from ctxengine.engine.wire.base import (
     WireResult,
     WireText,
 )
-from ctxengine.engine.wire.names import arguments_view
+from ctxengine.engine.wire.names import arguments_view, called_name, carries
 from ctxengine.engine.wire.tool_search import is_search, resolvable
 
 EMPTY_RESULT = "(no output)"
@@ -70,7 +70,7 @@ class RenderContext:
 
     def wire_name(self, name: str) -> str:
         """The name a call goes out under."""
-        return self.wire_names.get(name, name)
+        return called_name(name, self.wire_names)
 
 
 def unit_messages(
@@ -143,7 +143,10 @@ def _opaque_at(
     return [
         WireOpaque(block.raw, "reasoning", block.follower_id)
         for block in opaque
-        if block.before == ordinal and block.before_part == part and block.api == context.api
+        if block.before == ordinal
+        and block.before_part == part
+        and block.api == context.api
+        and carries(block.raw)
     ]
 
 
@@ -164,7 +167,7 @@ def _bare(parts: Sequence[Part], item: Item, context: RenderContext) -> list[Wir
 
 
 def _foreign(part: ForeignPart, item: Item, context: RenderContext) -> WirePart:
-    if part.api == context.api and not context.foreign_as_pointer:
+    if part.api == context.api and not context.foreign_as_pointer and carries(part.raw):
         if context.searchable is None or not is_search(part.kind, part.raw):
             return WireOpaque(part.raw, part.kind)
         if context.searchable:

@@ -75,7 +75,10 @@ class KnownUnits:
 
 
 class WarmLog(PostgresLog):
-    """The same log for the length of one step, with a memory. Not for rebuilding what was recorded."""
+    """The same log for the length of one step or one rebuild, with a memory that the caller keeps.
+
+    A proof may share one among the requests of a session, but begins with an empty one: it must not trust what serving read.
+    """
 
     def __init__(self, tenant: UUID | str, session: UUID | str, known: KnownUnits) -> None:
         """Name the session and what is known of it; nothing is read yet."""

@@ -127,9 +127,15 @@ def _assemble_warm(
         wanted = wanted.model_copy(update={"acts": head.act_sequence})
         counter = warmth.memo.counter(counter_of(plan.provider, plan.model))
         prepared, declined = _prepare(actor, log, facts, wanted, memory, counter, warmth, run)
-        prepared, built = build_bound(
-            run, plan, prepared, renderer=renderer_of(session.provider), memo=warmth.memo
-        )
+        try:
+            prepared, built = build_bound(
+                run, plan, prepared, renderer=renderer_of(session.provider), memo=warmth.memo
+            )
+        except BudgetExceeded as error:
+            # What was allocated did not hold: it is told like one that never fitted.
+            error.steps = error.steps or prepared.allocation.yields
+            record_exceeded(actor, log, error, wanted, plan, run)
+            raise
         built = reaching(session, built, now)
         row = _record(
             actor, session, run, log, prepared, built, memory, wanted, now, began, warmth, declined

@@ -45,8 +45,8 @@ def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheV
     """Judge the reported cache figures of a request."""
     reason, missed = provider_reason(heard.response_raw)
     predicted = request.cache.get("predicted")
-    told = usage is not None and usage.prompt_total > 0 and reports_cache(usage.source_raw)
-    if usage is None or not told:
+    usable = usage is not None and usage.prompt_total > 0 and not usage.problems
+    if usage is None or not usable or not reports_cache(usage.source_raw):
         return CacheVerdict("unreported", provider_reason=reason, provider_missed=missed)
     reported = Reported(
         usage.cache_read,
@@ -207,7 +207,8 @@ def _drop_too_short(
     """Take out what this request marked before its deepest marker and the provider, by its own count, cannot have kept."""
     for digest, entry in list(entries.items()):
         made_now = entry["used_at"] == deepest["used_at"] and entry.get("measured") is None
-        real = entry["tokens"] * reach / max(1, deepest["tokens"])
+        # Counted back from the measured end: the little between the two places is less uncertain than all before them.
+        real = reach - (deepest["tokens"] - entry["tokens"])
         if made_now and digest != deepest["digest"] and real < minimum:
             del entries[digest]
 

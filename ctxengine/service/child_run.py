@@ -30,6 +30,8 @@ class ChildAnswer(NamedTuple):
     trust: Trust
     source: str
     failed: bool
+    owner: str
+    """The principal whom the child worked for."""
 
 
 def for_parent(actor: Actor, spec: OpenSession) -> OpenSession:
@@ -45,12 +47,12 @@ def for_parent(actor: Actor, spec: OpenSession) -> OpenSession:
     if parent is None:
         return spec
     owner = session_of(actor, parent.session_id).principal
-    if spec.principal is not None and model_view(spec.principal.id) != owner:
+    if owner and spec.principal is not None and model_view(spec.principal.id) != owner:
         raise ServiceError(
             "invalid_parent",
             422,
-            "The parent run works for another principal than this session names, or for none. Leave `principal` out to "
-            "work for the parent's.",
+            "The parent run works for another principal than this session names. Leave `principal` out to work for the "
+            "parent's.",
         )
     if not owner or (spec.principal is not None and spec.principal.scopes is not None):
         return spec
@@ -93,7 +95,9 @@ def child_answer(actor: Actor, parent: RunRow, child_run: UUID) -> ChildAnswer:
         raise ServiceError("child_running", 409, "The child run has not ended yet.")
     text = _last_words(session, run)
     failed = run.outcome != "completed" or not text
-    return ChildAnswer(text or NO_ANSWER, _trust(session), f"child:{session.id}", failed)
+    return ChildAnswer(
+        text or NO_ANSWER, _trust(session), f"child:{session.id}", failed, session.principal
+    )
 
 
 _SHOWN_BESIDE_ITEMS = (EventType.MEMORY_READ, EventType.SNAPSHOT_USED, EventType.SKILL_LOADED)

@@ -20,7 +20,7 @@ from ctxengine.ledger.models import SessionRow
 from ctxengine.service.access import session_of, still_open_session
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
-from ctxengine.service.learnt_window import known_facts
+from ctxengine.service.learnt_window import assumed_window, known_facts
 from ctxengine.service.open_session import pin_agent, snapshot_fields
 from ctxengine.service.plan_specs import Configure, Configured
 from ctxengine.service.plans import candidates, policy_of
@@ -120,6 +120,7 @@ def _model(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan)
         model=spec.model.name,
         window=spec.model.window or known.window,
         max_output=spec.model.max_output or known.max_output,
+        notes=assumed_window(spec.model.window, known, spec.model.name),
     )
 
 

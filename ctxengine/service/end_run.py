@@ -22,6 +22,7 @@ from ctxengine.service.drafts import INTERRUPTED, platform_result
 from ctxengine.service.memory_source import remember_turn
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
+from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, EndRun
 from ctxengine.service.wiring import counter_of, log_of
 
@@ -46,6 +47,7 @@ def _end(session: SessionRow, run: RunRow, outcome: str) -> None:
             return
         closing = interruptions(session, run, log, first=EventSeq(head.sequence + 1))
         with transaction.atomic():
+            before_turn_closes(session)
             finish_run(
                 run=run, log=log, outcome=outcome, at=now, closing=closing, expected=head.sequence
             )
@@ -96,6 +98,15 @@ def finish_run(
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(
         state="ended", outcome=outcome, ended_at=at
     )
+
+
+def before_turn_closes(session: SessionRow) -> None:
+    """Call first in a transaction that ends a run: a repeatable write may wrap it together with its `close_turn`.
+
+    Keeping the turn takes the person's fence, and everybody takes that before the session's lock.
+    """
+    if not works_for_a_run(session):
+        fence(session.tenant_id, session.principal)
 
 
 def close_turn(session: SessionRow, run: RunRow, log: PostgresLog, *, at: datetime) -> None:

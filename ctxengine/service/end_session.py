@@ -12,7 +12,12 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import session_of
 from ctxengine.service.clock import utc_now
-from ctxengine.service.end_run import close_turn, finish_run, interruptions
+from ctxengine.service.end_run import (
+    before_turn_closes,
+    close_turn,
+    finish_run,
+    interruptions,
+)
 from ctxengine.service.offer_facts import facts_offer
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
@@ -50,6 +55,7 @@ def _end(actor: Actor, session: SessionRow) -> None:
         expected: EventSeq | None = head.sequence
         with transaction.atomic():
             if run is not None:
+                before_turn_closes(session)
                 finish_run(
                     run=run,
                     log=log,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -28,6 +29,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import (
+    AuditEntry,
     Body,
     ClosedTurn,
     Event,
@@ -39,7 +41,12 @@ from ctxengine.ledger.models import (
 )
 from ctxengine.service.audit import record_audit
 from ctxengine.service.bound_reasoning import open_run
-from ctxengine.service.children_without_name import nameless_children_of, owned_bodies, owners_of
+from ctxengine.service.children_without_name import (
+    NOBODY,
+    nameless_children_of,
+    owned_bodies,
+    owners_of,
+)
 from ctxengine.service.clock import utc_now
 from ctxengine.service.end_run import finish_run, interruptions
 from ctxengine.service.plan_specs import PersonErased
@@ -60,45 +67,92 @@ _TRIES = 5
 
 
 def erase_person(
-    *, actor: Actor, principal: str, note: str, before_each: BeforeEach | None = None
+    *,
+    actor: Actor,
+    principal: str,
+    note: str,
+    erasure: str = "",
+    before_each: BeforeEach | None = None,
 ) -> PersonErased:
     """Erase a principal's content from all sessions of the tenant. Doing it again erases what is left and what has come since.
 
-    `before_each` is called before each session's turn and may break off by raising.
+    Args:
+        erasure: names this erasure, so that one which goes on after it broke off counts what was done before; left out: the
+            caller's idempotency key, or a new name.
+        before_each: called before each session's turn; may break off by raising.
 
     Raises:
-        ServiceError: `reason_required` (422) without a note; `stale_head` (409) when a session is written to so busily that
-            its turn never came.
+        ServiceError: `reason_required` (422) without a note; `not_found` (404) where nothing was ever of this person;
+            `stale_head` (409) when a session is written to so busily that its turn never came.
     """
     if not note.strip():
         raise ServiceError(
             "reason_required", 422, "Say in `note` why this person's content is erased."
         )
-    record_audit(
-        actor=actor, action="person.erasure_begun", target=principal, reason=model_view(note)
-    )
+    if not _is_known(actor, principal):
+        raise ServiceError(
+            "not_found", 404, "No session and no content of this person is known; check the id."
+        )
+    erasure = erasure or actor.idempotency_key or uuid4().hex
+    _record_once(actor, "person.erasure_begun", principal, note, {"erasure": erasure})
     done = []
     sessions = _sessions(actor, principal)
     for number, session in enumerate(sessions):
         if before_each is not None:
             before_each(number, len(sessions))
-        done.append(_patiently(actor, session, principal))
+        done.append(_patiently(actor, session, principal, erasure))
+    marked = _marked(actor, principal, erasure)
+    # A session that held nothing of theirs has no marker; its run ended all the same.
+    unmarked = sum(runs for bodies, runs in done if not bodies)
     erased = PersonErased(
-        sessions=sum(bodies > 0 for bodies, _ in done),
-        bodies=sum(bodies for bodies, _ in done),
-        runs_ended=sum(runs for _, runs in done),
+        sessions=len(marked),
+        bodies=sum(bodies for bodies, _ in marked),
+        runs_ended=sum(runs for _, runs in marked) + unmarked,
     )
     with transaction.atomic():
         fence(actor.tenant_id, principal)
         ClosedTurn.objects.filter(tenant_id=actor.tenant_id, principal=principal).delete()
-        record_audit(
-            actor=actor,
-            action="person.erased",
-            target=principal,
-            reason=model_view(note),
-            after={"sessions": erased.sessions, "bodies": erased.bodies, "runs": erased.runs_ended},
-        )
+        figures = {
+            "sessions": erased.sessions,
+            "bodies": erased.bodies,
+            "runs": erased.runs_ended,
+        }
+        _record_once(actor, "person.erased", principal, note, figures | {"erasure": erasure})
     return erased
+
+
+def _record_once(
+    actor: Actor, action: str, principal: str, note: str, after: dict[str, Any]
+) -> None:
+    """An erasure that goes on has begun already, and one whose answer was lost has ended."""
+    target = model_view(principal)
+    entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id, action=action, target=target)
+    if not entries.filter(after__erasure=after["erasure"]).exists():
+        record_audit(actor=actor, action=action, target=target, reason=note, after=after)
+
+
+def _marked(actor: Actor, principal: str, erasure: str) -> list[tuple[int, int]]:
+    """(bodies, runs) of every session that this erasure has been through, in this attempt or an earlier one."""
+    gone = Body.objects.filter(
+        tenant_id=actor.tenant_id, owner=principal, erased_at__isnull=False
+    ).values("session_id")
+    markers = Event.objects.filter(
+        tenant_id=actor.tenant_id,
+        session_id__in=gone,
+        type=EventType.PERSON_ERASED,
+        payload__erasure=erasure,
+    )
+    return [(told["bodies"], told["runs"]) for told in markers.values_list("payload", flat=True)]
+
+
+def _is_known(actor: Actor, principal: str) -> bool:
+    """Whether anything was ever of this person: whoever was erased before still is."""
+    tenant = {"tenant_id": actor.tenant_id}
+    return (
+        Body.objects.filter(**tenant, owner=principal).exists()
+        or SessionRow.objects.filter(**tenant, principal=principal).exists()
+        or SnapshotTrace.objects.filter(**tenant, principal=principal).exists()
+    )
 
 
 def _sessions(actor: Actor, principal: str) -> list[UUID]:
@@ -113,19 +167,19 @@ def _sessions(actor: Actor, principal: str) -> list[UUID]:
     return sorted(found | nameless_children_of(actor.tenant_id, principal))
 
 
-def _patiently(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
+def _patiently(actor: Actor, session_id: UUID, principal: str, erasure: str) -> tuple[int, int]:
     """Erase from one session; gives how many bodies went and how many runs ended."""
     for left in reversed(range(_TRIES)):
         try:
             with refusing():
-                return _erase(actor, session_id, principal)
+                return _erase(actor, session_id, principal, erasure)
         except ServiceError as error:
             if error.code != "stale_head" or not left:
                 raise
     raise AssertionError(_TRIES)
 
 
-def _erase(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
+def _erase(actor: Actor, session_id: UUID, principal: str, name: str) -> tuple[int, int]:
     session = SessionRow.objects.get(tenant_id=actor.tenant_id, id=session_id)
     log, now = log_of(session), utc_now()
     head = log.head()
@@ -154,6 +208,8 @@ def _erase(actor: Actor, session_id: UUID, principal: str) -> tuple[int, int]:
                     "bodies": len(erasure.bodies),
                     "snapshot": turned is not None,
                     "kept": kept,
+                    "runs": int(run is not None),
+                    "erasure": name,
                 },
             )
             log.append([marker], expected=None, at=now, key=actor.idempotency_key)
@@ -181,7 +237,11 @@ class _Erasure:
         self.log = log
         self.now = now
         self.key = {"tenant_id": session.tenant_id, "session_id": session.id}
-        owned = owned_bodies(session, owners_of(session, principal))
+        self.principal = principal
+        owners = owners_of(session, principal)
+        self.nameless = NOBODY in owners
+        """Whether the session worked for the person and does not say so."""
+        owned = owned_bodies(session, owners)
         self.bodies: list[UUID] = list(owned.values_list("id", flat=True))
         events = Event.objects.filter(**self.key, body_id__in=self.bodies)
         self.sequences: list[int] = list(events.values_list("sequence", flat=True))
@@ -258,8 +318,13 @@ class _Erasure:
         if not self.bodies:
             return
         Body.objects.filter(**self.key, id__in=self.bodies).update(
-            data=b"", salt=b"", erased_at=self.now
+            data=b"", salt=b"", erased_at=self.now, owner=self.principal
         )
+        if self.nameless:
+            # From now on it says for whom it works, as children do.
+            SessionRow.objects.filter(tenant_id=self.session.tenant_id, id=self.session.id).update(
+                principal=self.principal
+            )
         units = self._units()
         ItemRow.objects.filter(**self.key, sequence__in=self.sequences).update(preview="")
         Rendering.objects.filter(**self.key, unit_sequence__in=units).update(data=None)

@@ -57,6 +57,7 @@ def run(context: JobContext) -> dict[str, Any]:
         actor=context.actor,
         principal=given["principal"],
         note=given["note"],
+        erasure=str(context.job.id),
         before_each=before_each,
     )
     context.note(f"Erased {erased.bodies} bodies in {erased.sessions} sessions.")

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from ctxengine.ledger.models import Idempotency, Job
+from ctxengine.service.imports.staged import drop_forgotten
 from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.enqueue import enqueue
 from ctxengine.service.jobs.wait_for import FINAL
@@ -23,7 +24,8 @@ _TENANTS = 50
 
 
 def ask_for_upkeep() -> int:
-    """Ask for one `upkeep.expire` for each tenant that has something to remove; gives how many."""
+    """Ask for one `upkeep.expire` for each tenant that has something to remove; gives how many. Forgotten uploads go now."""
+    drop_forgotten()
     tenants = [*_old_answers().values_list("tenant_id", flat=True).distinct()[:_TENANTS]]
     tenants += _old_jobs().values_list("tenant_id", flat=True).distinct()[:_TENANTS]
     for tenant_id in sorted(set(tenants)):

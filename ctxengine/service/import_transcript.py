@@ -75,6 +75,9 @@ class ImportOutcome:
         }
 
 
+BeforeCommit = Callable[[ImportOutcome], None]
+
+
 def import_file(
     *,
     actor: Actor,
@@ -82,7 +85,7 @@ def import_file(
     data: bytes,
     dry_run: bool = False,
     progress: Progress | None = None,
-    before_commit: Callable[[], None] | None = None,
+    before_commit: BeforeCommit | None = None,
 ) -> ImportOutcome:
     """Import one file's content.
 
@@ -90,7 +93,7 @@ def import_file(
     written; a dry run writes nothing either and reports what would happen.
 
     Args:
-        before_commit: called last inside the transaction; what it raises undoes everything and goes to the caller.
+        before_commit: called last inside the transaction with what came of it; what it raises undoes everything.
     """
     sha256, shown = hashlib.sha256(data).hexdigest(), model_view(name)
     known = ImportRow.objects.filter(tenant_id=actor.tenant_id, sha256=sha256).first()
@@ -111,7 +114,7 @@ def import_file(
                     actor, shown, sha256, transcript, dry_run=dry_run, progress=progress
                 )
                 if before_commit is not None:
-                    before_commit()
+                    before_commit(outcome)
                 return outcome
     except (NotATranscript, _Unreadable) as error:
         return ImportOutcome("refused", shown, sha256, reason=str(error))
@@ -129,7 +132,7 @@ def import_path(
     name: str = "",
     dry_run: bool = False,
     progress: Progress | None = None,
-    before_commit: Callable[[], None] | None = None,
+    before_commit: BeforeCommit | None = None,
 ) -> ImportOutcome:
     """Import a file; one that cannot be read, is too large or begins like no text is refused without reading on.
 

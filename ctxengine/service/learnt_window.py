@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from uuid import UUID
 
+from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import Calibration
 from ctxengine.providers.models import ModelFacts
 from ctxengine.service.calibration import ModelKey
@@ -18,6 +19,20 @@ def known_facts(tenant_id: UUID, provider: str, model: str) -> ModelFacts:
     if learnt is None or learnt >= facts.window:
         return facts
     return facts._replace(window=learnt, source="learnt")
+
+
+ASSUMED = "Nothing is known about"
+"""How the warning of an assumed window begins."""
+
+
+def assumed_window(stated: int | None, known: ModelFacts, model: str) -> tuple[str, ...]:
+    """The warning of a plan whose window nobody stated, measured or looked up; none for any other."""
+    if stated is not None or known.source != "assumed":
+        return ()
+    return (
+        f"{ASSUMED} {model_view(model)}: a window of {known.window:,} tokens is assumed. "
+        "If it has another, state it in `model.window` (tokens).",
+    )
 
 
 def learnt_window(tenant_id: UUID, provider: str, model: str) -> int | None:

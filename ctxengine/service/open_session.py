@@ -23,7 +23,7 @@ from ctxengine.service.clock import utc_now
 from ctxengine.service.crypto import encrypt, new_nonce_key
 from ctxengine.service.edit_persona import newest_persona
 from ctxengine.service.factor import factor_in_force
-from ctxengine.service.learnt_window import known_facts
+from ctxengine.service.learnt_window import assumed_window, known_facts
 from ctxengine.service.measure_plan import ask_to_measure
 from ctxengine.service.open_refusals import refusals_kept
 from ctxengine.service.plans import candidates, plan_draft, plan_row, plan_view, policy_of
@@ -113,7 +113,7 @@ def _plan(
     known = known_facts(actor.tenant_id, provider, model)
     window = spec.model.window or known.window
     persona, revision = _persona(actor, spec)
-    plan = resolve_plan(
+    return resolve_plan(
         PlanRequest(
             prefix_ttl="1h" if spec.occasion == "scheduled" else "5m",
             engine=spec.engine,
@@ -133,15 +133,12 @@ def _plan(
             environment=_environment(spec.environment),
             policy=policy_of(spec.policy),
             factor=factor_in_force(actor.tenant_id, provider, model) / 1_000_000,
+            notes=assumed_window(spec.model.window, known, model),
         ),
         counter=counter_of(provider, model),
         renderer=renderer_of(provider),
         nonce_key=nonce_key,
     )
-    if spec.model.window is None and known.source == "assumed":
-        warning = f"Nothing is known about {model_view(model)}; a window of {window:,} tokens is assumed. State model.window."
-        plan = plan.model_copy(update={"warnings": (*plan.warnings, warning)})
-    return plan
 
 
 def _persona(actor: Actor, spec: OpenSession) -> tuple[tuple[str, ...], int | None]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.plan.plan import BUILDER_VERSION, SAME_BYTES
+from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.ledger.warm import KnownUnits, WarmLog
 from ctxengine.service.access import request_of, session_of
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Replay
@@ -28,15 +32,24 @@ def replay_request(*, actor: Actor, request_id: UUID) -> Replay:
     return replay_row(session_of(actor, row.session_id), row)
 
 
-def replay_row(session: SessionRow, row: RequestRow) -> Replay:
-    """Rebuild the request of a row and compare; every failure to rebuild is a difference with its reason."""
+def replay_row(session: SessionRow, row: RequestRow, log: PostgresLog | None = None) -> Replay:
+    """Rebuild the request of a row and compare; every failure to rebuild is a difference with its reason.
+
+    Args:
+        log: see `rebuild_request`.
+    """
     if row.inputs.get("builder") not in SAME_BYTES:
         return _replay(row, "retired_builder", [], row.request_sha256)
     try:
         current = row.inputs["builder"] == BUILDER_VERSION and not row.reconstructed
-        built = rebuild_request(session, row, options=_PROVE_AND_VALIDATE if current else _PROVE)
+        options = _PROVE_AND_VALIDATE if current else _PROVE
+        built = rebuild_request(session, row, options=options, log=log)
     except (EngineError, LookupError) as error:
         return _replay(row, "different", [], "", str(error))
+    except ValueError as error:
+        # Its words may quote what is stored, which no output repeats.
+        why = f"what is stored can no longer be read ({type(error).__name__})"
+        return _replay(row, "different", [], "", why)
     if built.request_sha256 != row.request_sha256:
         return _replay(row, "different", list(built.absent), built.request_sha256, "hashes differ")
     verdict = "identical_except" if built.absent else "identical"
@@ -59,14 +72,28 @@ def _replay(
 def prove_all(
     *, session_id: UUID | None = None, request_id: UUID | None = None
 ) -> Iterator[Replay]:
-    """Replay every recorded request, or those of one session, or one; for the command line, across tenants."""
+    """Replay every recorded request, or those of one session, or one; for the command line, across tenants.
+
+    Each request is built anew from its inputs; what its neighbours share with it is read from the ledger once a session.
+    """
+    session: SessionRow | None = None
+    known = KnownUnits()
+    for row in _wanted(session_id, request_id).iterator(chunk_size=200):
+        if session is None or session.id != row.session_id:
+            session = SessionRow.objects.get(tenant_id=row.tenant_id, id=row.session_id)
+            known = KnownUnits()
+        yield replay_row(session, row, WarmLog(row.tenant_id, row.session_id, known))
+
+
+def count_requests(*, session_id: UUID | None = None, request_id: UUID | None = None) -> int:
+    """How many requests `prove_all` replays."""
+    return _wanted(session_id, request_id).count()
+
+
+def _wanted(session_id: UUID | None, request_id: UUID | None) -> QuerySet[RequestRow]:
     rows = RequestRow.objects.order_by("tenant_id", "session_id", "number")
     if session_id is not None:
         rows = rows.filter(session_id=session_id)
     if request_id is not None:
         rows = rows.filter(id=request_id)
-    session: SessionRow | None = None
-    for row in rows.iterator(chunk_size=200):
-        if session is None or session.id != row.session_id:
-            session = SessionRow.objects.get(tenant_id=row.tenant_id, id=row.session_id)
-        yield replay_row(session, row)
+    return rows

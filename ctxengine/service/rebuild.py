@@ -11,6 +11,7 @@ from ctxengine.engine.items import Opaque
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import StepInputs, inputs_of, rebuild
+from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Body, Event, ItemRow, Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.service.access import plan_row_of
 from ctxengine.service.checkpoints import opaque_of
@@ -27,17 +28,19 @@ def rebuild_request(
     *,
     options: BuildOptions = BuildOptions(validate=False),
     without_lost_reasoning: bool = False,
+    log: PostgresLog | None = None,
 ) -> ModelRequest:
     """Rebuild one request from its recorded inputs.
 
     Args:
         without_lost_reasoning: leave out reasoning whose checkpoint is gone, so that there is a body to send; otherwise its
             recorded digest stands in for it and there is none.
+        log: the session's log, for a caller that rebuilds many of its requests and reads their units once.
 
     Raises:
         EngineError: the ledger no longer gives a request at all (see `prove` for how that is reported).
     """
-    log = log_of(session)
+    log = log or log_of(session)
     inputs = inputs_of(row.inputs)
     if without_lost_reasoning:
         inputs = inputs.model_copy(update={"opaque": {}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from django.db import transaction
 
@@ -15,9 +16,14 @@ from ctxengine.service.access import still_open
 from ctxengine.service.calibration import ModelKey, learn_refusal
 from ctxengine.service.clock import utc_now
 from ctxengine.service.learnt_window import next_total
-from ctxengine.service.specs import Actor, ResponseTaken, ServiceError, TakeResponse
+from ctxengine.service.specs import Actor, ResponseTaken, TakeResponse
 from ctxengine.service.telemetry import refused_span
 from ctxengine.service.wiring import log_of
+
+MOST_APART = 2
+"""A refusal whose size and our count, factor applied, differ by more than this many times is believed for its run alone."""
+SMALLEST_WINDOW = 1_024
+"""Tokens. No model takes less; a smaller stated maximum is no window."""
 
 
 def take_error(
@@ -25,19 +31,22 @@ def take_error(
     actor: Actor,
     session: SessionRow,
     run: RunRow,
-    request: RequestRow | None,
+    current: Callable[[], RequestRow],
     spec: TakeResponse,
 ) -> ResponseTaken:
     """Record the failure and answer `reassemble` or `fail`.
 
     An over-length refusal raises the run's factor to what was learnt and allows one reassembly; the second one fails.
+
+    Args:
+        current: gives the request that the error is about, or refuses. It is asked under the session's lock, since an answer
+            that came in before the error stands.
     """
-    if request is None:
-        raise ServiceError("stale_request", 409, "The run has no request that could have failed.")
     failure = read_failure(spec.error_status or 0, spec.error_body_raw or "")
     with transaction.atomic():
         log_of(session).lock()
         still_open(run)
+        request = current()
         taken = _take(actor, session, run, request, spec, failure)
     refused_span(request, failure.code, utc_now())
     return taken
@@ -92,12 +101,14 @@ def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Fail
         "over_length": run.settings.get("over_length", 0) + 1,
     }
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
-    learn_refusal(
-        ModelKey(session.tenant_id, session.provider, session.model),
-        rejected=rejected,
-        maximum=failure.maximum,
-        factor=learnt.millionths,
-    )
+    taught = _believable(rejected, failure.maximum, expected)
+    if taught:
+        learn_refusal(
+            ModelKey(session.tenant_id, session.provider, session.model),
+            rejected=rejected,
+            maximum=failure.maximum,
+            factor=learnt.millionths,
+        )
     return EventDraft(
         type=EventType.WINDOW_LEARNED,
         trust=Trust.PLATFORM,
@@ -107,5 +118,12 @@ def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Fail
             "rejected": rejected,
             "maximum": failure.maximum,
             "factor_millionths": learnt.millionths,
+            "taught": taught,
         },
     )
+
+
+def _believable(rejected: int, maximum: int | None, expected: int) -> bool:
+    """Whether a refusal may teach other runs of the tenant: one odd report would make the model small for all of them."""
+    near = expected <= rejected * MOST_APART and rejected <= expected * MOST_APART
+    return near and (maximum is None or maximum >= SMALLEST_WINDOW)

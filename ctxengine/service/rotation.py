@@ -17,6 +17,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.audit import record_audit
 from ctxengine.service.factor import factor_in_force
+from ctxengine.service.learnt_window import ASSUMED
 from ctxengine.service.measure_plan import ask_to_measure
 from ctxengine.service.plans import candidates_again, plan_draft, plan_row, plan_view
 from ctxengine.service.prices import Price, recache_price
@@ -92,6 +93,7 @@ def same_request(old: Plan) -> PlanRequest:
         policy=old.policy,
         had_search=old.had_search or old.deferral == "native",
         epoch=old.epoch + 1,
+        notes=tuple(warning for warning in old.warnings if warning.startswith(ASSUMED)),
     )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.trust.levels import Trust
@@ -38,8 +38,9 @@ class Spec(BaseModel):
 class ModelRef(Spec):
     """The model a session is bound to."""
 
-    provider: str = Field(max_length=48)
-    name: str = Field(min_length=1, max_length=200)
+    provider: Annotated[str, StringConstraints(strip_whitespace=True, max_length=48)]
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+    """Without blanks around it: with one it would be another model, unknown to every table and to the provider."""
     window: int | None = Field(default=None, ge=1024, le=100_000_000)
     """Context window in tokens, where the caller knows better than the model table."""
     max_output: int | None = Field(default=None, ge=1, le=10_000_000)
@@ -178,6 +179,10 @@ class MemoryLine(Spec):
     score: float | None = None
 
 
+LONGEST_WAIT_S = 300
+"""Seconds that one call may wait for a summary at most."""
+
+
 class Assemble(Spec):
     """`POST runs/{id}/assemble`."""
 
@@ -189,7 +194,7 @@ class Assemble(Spec):
     base_request_id: UUID | None = None
     compaction: Literal["job", "wait"] = "job"
     """Where a model must summarise first: say so at once, or wait for it."""
-    wait_s: float = Field(default=30.0, ge=0, le=300)
+    wait_s: float = Field(default=30.0, ge=0, le=LONGEST_WAIT_S)
     """Longest wait (seconds)."""
 
 

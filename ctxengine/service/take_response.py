@@ -34,7 +34,7 @@ from ctxengine.service.clock import utc_now
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
 from ctxengine.service.control.registry import answer_control
 from ctxengine.service.drafts import content_draft, platform_result
-from ctxengine.service.end_run import close_turn, finish_run
+from ctxengine.service.end_run import before_turn_closes, close_turn, finish_run
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.report_error import take_error
@@ -59,7 +59,8 @@ def take_response(*, actor: Actor, run_id: UUID, spec: TakeResponse) -> Response
 
     Raises:
         ServiceError: `stale_request` (409) when the named request is no longer the run's latest or was answered already;
-            `calls_pending` (409); `invalid_content` (422); `run_ended` (409).
+            `not_assembled` (409) when the run has no request yet; `calls_pending` (409);
+            `invalid_content` (422); `run_ended` (409).
     """
     run = open_run_of(actor, run_id)
     session = session_of(actor, run.session_id)
@@ -70,16 +71,21 @@ def take_response(*, actor: Actor, run_id: UUID, spec: TakeResponse) -> Response
             "Report either a response or an error, not both and not neither.",
         )
     if spec.error_status is not None:
-        request = current_request(run, spec.request_id)
-        return take_error(actor=actor, session=session, run=run, request=request, spec=spec)
+        return take_error(
+            actor=actor,
+            session=session,
+            run=run,
+            current=lambda: current_request(run, spec.request_id),
+            spec=spec,
+        )
     return redo_once(lambda: _take(actor, session, run, spec))
 
 
-def current_request(run: RunRow, named: UUID | None) -> RequestRow | None:
+def current_request(run: RunRow, named: UUID | None) -> RequestRow:
     """The request a response answers: the run's latest, which must not have been answered or superseded.
 
     Raises:
-        ServiceError: 409 `stale_request`.
+        ServiceError: 409 `stale_request`; 409 `not_assembled` where the run has no request yet.
     """
     latest = (
         RequestRow.objects.filter(tenant_id=run.tenant_id, run_id=run.id)
@@ -89,7 +95,11 @@ def current_request(run: RunRow, named: UUID | None) -> RequestRow | None:
     if latest is None:
         if named is not None:
             raise ServiceError("stale_request", 409, f"Request {named} is not of this run.")
-        return None
+        raise ServiceError(
+            "not_assembled",
+            409,
+            "This run has no request yet that could have been answered; assemble one first.",
+        )
     if named is not None and named != latest.id:
         raise ServiceError(
             "stale_request",
@@ -130,17 +140,17 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
         # Input that came in meanwhile will stand before an answer that was thought without it.
         unbound = len(stripped.opaque) if interrupted and plan.fresh_rows == "appended" else 0
         drafts = counted(drafts, unbound)
-        receipt = None
-        if request is not None:
-            receipt = receipt_of(
-                session, request, spec, content, reasoned=bool(stripped.opaque), at=now
-            )
-            short = shortfall_draft(request, receipt.verdict, str(run.id))
-            drafts += [short] if short is not None else []
+        receipt = receipt_of(
+            session, request, spec, content, reasoned=bool(stripped.opaque), at=now
+        )
+        short = shortfall_draft(request, receipt.verdict, str(run.id))
+        drafts += [short] if short is not None else []
         following = _next(calls, content)
         if interrupted and following == "finish":
             following = "redo"
         with transaction.atomic():
+            if following == "finish":
+                before_turn_closes(session)
             log.append(drafts, expected=head.sequence, at=now, key=actor.idempotency_key)
             if stripped.opaque and not unbound:
                 keep_opaque(run, taken.sequence, stripped.opaque, at=now)
@@ -151,18 +161,17 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
                 finish_run(run=run, log=log, outcome="completed", at=now)
         if following == "finish":
             close_turn(session, run, log, at=now)
-    if request is not None and receipt is not None:
-        answered_span(request, taken.told(receipt), now)
+    answered_span(request, taken.told(receipt), now)
     return ResponseTaken(next=following, calls=calls)
 
 
-def _refuse_superseded(log: PostgresLog, request: RequestRow | None, head: Head) -> bool:
+def _refuse_superseded(log: PostgresLog, request: RequestRow, head: Head) -> bool:
     """Refuse an answer to a request that the log has left behind; user input alone does not supersede one.
 
     Returns:
         Whether input arrived while the model was answering: it is still unanswered then.
     """
-    if request is None or request.content_sequence == head.content_sequence:
+    if request.content_sequence == head.content_sequence:
         return False
     since = log.events(after=EventSeq(request.content_sequence))
     content = {event.type for event in since if RULE_OF_EVENT[event.type].content}
@@ -205,7 +214,7 @@ class _Taken:
         self.items: tuple[DecodedItem, ...] = ()
 
     def drafts(
-        self, request: RequestRow | None, spec: TakeResponse
+        self, request: RequestRow, spec: TakeResponse
     ) -> tuple[list[EventDraft], list[CallAction]]:
         """The response's event, then a platform result for each call that the runtime is not to execute."""
         body = decode_event(EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body)
@@ -391,9 +400,9 @@ class _Taken:
             items=self.items,
         )
 
-    def _payload(self, request: RequestRow | None, spec: TakeResponse) -> dict[str, Any]:
+    def _payload(self, request: RequestRow, spec: TakeResponse) -> dict[str, Any]:
         return {
-            "request": str(request.id) if request is not None else None,
+            "request": str(request.id),
             "stop_reason": model_view(self.content.stop_reason or ""),
             "response_model": model_view(self.content.model or ""),
             "latency_ms": spec.latency_ms,
@@ -416,11 +425,7 @@ def _count_opaque(run: RunRow, stripped: Stripped, session: SessionRow) -> None:
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
 
 
-def _answered(
-    session: SessionRow, request: RequestRow | None, receipt: Receipt | None, now: datetime
-) -> None:
-    if request is None or receipt is None:
-        return
+def _answered(session: SessionRow, request: RequestRow, receipt: Receipt, now: datetime) -> None:
     changes = keep_receipt(session, request, receipt)
     RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
         status="answered", answered_at=now, **changes

@@ -78,7 +78,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults)
                 payload=_payload(result),
                 answers=call,
                 is_error=told.is_error,
-                owner=session.principal,
+                owner=session.principal or told.owner,
             )
             for place, ((result, call), told) in enumerate(zip(matched, reported, strict=True))
         ]
@@ -151,6 +151,8 @@ class _Reported(NamedTuple):
     trust: Trust
     source: str
     is_error: bool
+    owner: str = ""
+    """The principal whom a child run worked for."""
 
 
 def _reported(
@@ -166,7 +168,7 @@ def _reported(
     if result.child_run is not None:
         child = child_answer(actor, run, result.child_run)
         failed = child.failed or result.is_error
-        return _Reported(Content(raw=child.text), child.trust, child.source, failed)
+        return _Reported(Content(raw=child.text), child.trust, child.source, failed, child.owner)
     content = result.content or Content(raw="")
     return _Reported(content, _trust(plan, name, call, result), f"tool:{name}", result.is_error)
 

@@ -45,7 +45,9 @@ _TABLE_OR_COLUMN_MISSING = frozenset({"42P01", "42703"})
 def add_data_option(parser: ArgumentParser) -> None:
     """Show `--data` in a command's help; it is read before settings are, and stands in the parser for the help alone."""
     parser.add_argument(
-        "--data", metavar="DIR", help="folder of the instance's files (default: CTX_DATA_DIR, else the checkout's)"
+        "--data",
+        metavar="DIR",
+        help="folder of the instance's files (default: CTX_DATA_DIR, else the checkout's)",
     )
 
 
@@ -78,9 +80,7 @@ def _about_the_database(error: DatabaseError) -> str | None:
     """What is wrong with the database rather than with us; None for a defect, which keeps its traceback."""
     state = getattr(error.__cause__, "sqlstate", None)
     if isinstance(error, ProgrammingError) and state in _TABLE_OR_COLUMN_MISSING:
-        return (
-            "The database lacks tables of this version. Bring it up to date with `manage.py migrate`, or start `manage.py up`."
-        )
+        return "The database lacks tables of this version: run `manage.py migrate`, or start `manage.py up`."
     if isinstance(error, OperationalError):
         first = (str(error).strip().splitlines() or ["no reason given"])[0]
         return f"The database cannot be used: {first}"

@@ -69,11 +69,11 @@ def summary_providers() -> tuple[str, ...]:
     Raises:
         SettingError: an unknown provider.
     """
-    name = "CTX_SUMMARY_PROVIDERS"
-    found = env.optional(name) or ""
+    found = env.optional("CTX_SUMMARY_PROVIDERS") or ""
     named = tuple(part.strip() for part in found.split(",") if part.strip())
     if not set(named) <= set(PROVIDERS):
-        raise env.SettingError(name, found, f"names of {', '.join(PROVIDERS)}, separated by commas")
+        wanted = f"names of {', '.join(PROVIDERS)}, separated by commas"
+        raise env.SettingError("CTX_SUMMARY_PROVIDERS", found, wanted)
     return named
 
 

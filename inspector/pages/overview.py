@@ -81,10 +81,10 @@ def _sessions(slug: str, counts: Counts, found: Metrics) -> Tile:
 def _underestimates(found: Metrics) -> Promise:
     """Models whose counts were too low by more than the safety margin absorbs."""
     margin = DEFAULT_POLICY.margin
-    off = [row for row in found.estimates if (row.error.value or 0) > margin]
+    off = [row for row in found.estimates if (row.error.value or 0) < -margin]
     return Promise(
         "Counts below the bill by more than the safety margin",
-        f"every model with reported usage in the window, against {percent(margin)}",
+        f"every model with reported usage in the window, against {percent(-margin)}",
         tuple(
             Breach(
                 None,

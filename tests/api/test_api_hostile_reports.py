@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ctxengine.ledger.models import RequestRow
+from ctxengine.service.usage import read_usage, usage_json
 from tests.api.door import Door, key_for, new_tenant
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +154,21 @@ def test_no_word_and_no_figure_of_a_response_is_more_than_we_can_keep(
         door.post(f"runs/{run}/end", {"outcome": "completed"})
     assert seen > 5
     assert door.get("metrics").status == 200
+
+
+def test_what_the_provider_s_own_iterations_read_and_wrote_is_kept_beside_the_prompt(
+    door: Door,
+) -> None:
+    run = door.run(door.open())
+    request = door.assemble(run)["request_id"]
+    door.post(f"runs/{run}/responses", {"response": ANTHROPIC}).ok()
+    row = RequestRow.objects.get(id=request)
+    assert (row.usage["extra_input"], row.usage["extra_output"]) == (80, 5)
+    usage = read_usage("anthropic", json.dumps(ANTHROPIC["usage"]), None)
+    assert usage is not None
+    kept = usage_json(usage)
+    assert kept["prompt_total"] + kept["extra_input"] == usage.billed_input
+    assert kept["output"] + kept["extra_output"] == usage.billed_output
 
 
 @pytest.mark.parametrize("figure", ["0", "9" * 20, "9" * 400, "9" * 5_000], ids=len)

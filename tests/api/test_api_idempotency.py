@@ -13,7 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from api import idempotency
-from ctxengine.ledger.models import Event, Idempotency, SessionRow
+from ctxengine.ledger.models import Body, Event, Idempotency, SessionRow
+from ctxengine.service import erase
+from ctxengine.service.specs import LONGEST_WAIT_S
 from tests.api.door import MODEL, WEATHER, Answer, Door, key_for, new_tenant
 
 SESSION = {
@@ -236,6 +238,43 @@ def test_a_claim_of_a_dead_process_is_taken_over(door: Door, tenant: UUID) -> No
     row_of(tenant, "k").update(status=None, resource={}, created_at=claimed)
     assert door.post("sessions", SESSION, once="k").status == 201
     assert row_of(tenant, "k").get().status == 201
+
+
+def test_a_call_that_may_wait_for_minutes_is_not_taken_for_dead_meanwhile(
+    door: Door, tenant: UUID
+) -> None:
+    _, run = answer_to_make(door)
+    address = f"runs/{run}/assemble?compaction=wait&wait_s={LONGEST_WAIT_S}"
+    door.post(address, once="k").ok()
+    longest = timedelta(seconds=LONGEST_WAIT_S)
+    for age, status in ((longest, 409), (longest + idempotency.LEASE + timedelta(seconds=1), 200)):
+        claimed = timezone.now() - age
+        row_of(tenant, "k").update(status=None, resource={}, created_at=claimed)
+        assert door.post(address, once="k").status == status
+    beyond = f"runs/{run}/assemble?compaction=wait&wait_s={LONGEST_WAIT_S + 1}"
+    assert door.post(beyond).status == 400
+
+
+def test_an_erasure_under_a_key_keeps_what_it_did_and_its_repeat_tells_of_the_whole(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = [door.open(principal={"id": "ann"}) for _ in range(2)]
+    for session in sessions:
+        door.run(session)
+    whole, seen = erase._Erasure.blank, []
+
+    def breaks(self: Any) -> None:
+        seen.append(self.session.id)
+        if len(seen) == 2:
+            raise ConnectionError("the database went away")
+        whole(self)
+
+    monkeypatch.setattr(erase._Erasure, "blank", breaks)
+    assert door.post("people/ann/erase", {"note": "asked"}, once="k").status == 500
+    assert Body.objects.filter(owner="ann", erased_at__isnull=False).exists()
+    first = door.post("people/ann/erase", {"note": "asked"}, once="k")
+    assert (first.ok()["sessions"], first.ok()["runs_ended"]) == (2, 2)
+    check_same(first, door.post("people/ann/erase", {"note": "asked"}, once="k"))
 
 
 def test_a_process_that_lost_its_claim_commits_nothing(

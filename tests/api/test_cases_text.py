@@ -77,6 +77,7 @@ def test_dev_08_a_nul_comes_back_as_it_came_in(
 
     other = door.open(model=MODELS[api], tools=[{"name": "xxd"}])
     run = door.run(other, "x")
+    door.assemble(run)
     door.says(run, *content, stop="tool_use")
     door.results(run, (result["call_id"], result["text"]))
     (event,) = door.events(other, "type=tool.result.received")

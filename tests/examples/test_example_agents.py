@@ -41,7 +41,11 @@ def test_an_agent_talks_with_tools_and_reasoning_and_recovers_from_its_provider(
         tally = converse(agent, TURNS, Trouble(strict.url, model))
         statuses = [entry.status for entry in strict.provider.log.entries()]
     assert (tally.turns, tally.unproven, tally.epochs) == (TURNS, 0, 1)
-    assert tally.proven == RequestRow.objects.filter(session_id=agent.session).count()
+    assert (
+        tally.requests
+        == tally.proven
+        == RequestRow.objects.filter(session_id=agent.session).count()
+    )
     assert tally.refusals == ["transient", "over_length"]
     assert sorted(status for status in statuses if status != 200) == [400, 529]
     assert tally.tool_calls >= TURNS

@@ -37,6 +37,13 @@ def sparse(path: Path, size: int) -> None:
         file.truncate(size)
 
 
+def _outside(link: Path) -> Path:
+    """A good transcript beside the folder that the link lies in."""
+    beside = link.parent.parent / f"beside {link.parent.name}.json"
+    beside.write_text(CHAT.replace("5432", "5999"))
+    return beside
+
+
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "binary.jsonl": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "zero bytes"),
     "latin.json": (lambda path: path.write_bytes(b'{"messages":["caf\xe9"]}'), "not UTF-8"),
@@ -54,12 +61,15 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: path.write_text('{"name":"x","version":"1","dependencies":{}}'),
         "no known transcript",
     ),
-    "number.json": (lambda path: path.write_text("42"), "no JSON"),
+    "number.json": (lambda path: path.write_text("42"), "no transcript"),
+    "null.json": (lambda path: path.write_text("null"), "no transcript"),
+    "text.json": (lambda path: path.write_text('"str"'), "no transcript"),
     "nan.json": (lambda path: path.write_text('{"loss": NaN}'), "no known transcript"),
     "deep.json": (lambda path: path.write_text("[" * 100_000 + "]" * 100_000), "nested deeper"),
-    "notes.md": (lambda path: path.write_text("# Notes\n"), "no JSON"),
+    "notes.md": (lambda path: path.write_text("# Notes\n"), "no transcript"),
     "loop": (lambda path: path.symlink_to(path.name), "cannot be read"),
     "gone.json": (lambda path: path.symlink_to("nowhere"), "cannot be read"),
+    "out.json": (lambda path: path.symlink_to(_outside(path)), "outside the folder"),
     "up": (lambda path: path.symlink_to(path.parent), "link to a folder"),
     "pipe.json": (os.mkfifo, "no regular file"),
 }
@@ -190,16 +200,17 @@ def test_a_failure_half_way_leaves_nothing_behind(
     assert counts() == before
 
 
-def test_output_that_nobody_reads_ends_the_command_without_a_word(
-    tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
+def test_a_link_that_stays_inside_is_followed_and_one_that_is_named_too(
+    tmp_path: Path, tenant: str
 ) -> None:
-    class Closed(StringIO):
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    monkeypatch.setattr(os, "dup2", lambda *_: None)
-    (tmp_path / "chat.json").write_text(CHAT)
-    with pytest.raises(SystemExit) as ended:
-        call_command("import_transcripts", str(tmp_path), "--tenant", tenant, stdout=Closed())
-    assert ended.value.code == 141
-    assert ImportRow.objects.count() == 1
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "a.json").write_text(CHAT)
+    (folder / "same.json").symlink_to("a.json")
+    (tmp_path / "link to given").symlink_to("given")
+    (tmp_path / "named.json").symlink_to(_outside(folder / "x"))
+    status, lines = run_import(tmp_path / "link to given", tenant)
+    assert [line["status"] for line in lines] == ["imported", "unchanged"]
+    assert status == 0
+    status, lines = run_import(tmp_path / "named.json", tenant)
+    assert [line["status"] for line in lines] == ["imported"]

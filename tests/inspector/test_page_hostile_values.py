@@ -1,4 +1,4 @@
-"""Whatever stands in an address or a form, a page answers; a character or a number that cannot be kept is no failure of ours."""
+"""Whatever stands in an address or a form, a page answers: what cannot be kept is no failure of ours."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ def test_every_filter_of_every_list_takes_or_refuses_whatever_is_given(
     names = [] if known[1] == "none" else known[1].split(", ")
     for name in names:
         for value in (HUGE[1], "a\0b"):
-            assert cast.operator.get(here, {name: value}).status_code in (200, 303, 400, 404, 422), name
+            assert cast.operator.get(here, {name: value}).status_code in (
+                200,
+                303,
+                400,
+                404,
+                422,
+            ), name
 
 
 @pytest.mark.parametrize("value", HUGE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,13 @@ from pytest_django import Settings
 
 from ctxengine.ledger.models import ImportRow, Job, JobState, SessionRow
 from ctxengine.service import import_transcript
+from ctxengine.service.expire import ask_for_upkeep
+from ctxengine.service.imports import job as import_job
+from ctxengine.service.jobs.cancel import cancel_job
 from ctxengine.service.jobs.context import JobContext
+from ctxengine.service.jobs.retry import retry_job
 from ctxengine.service.jobs.run import run_job
+from ctxengine.service.specs import Actor
 from inspector.pages import imports as page_of_imports
 from tests.inspector.conftest import Cast
 from tests.work_off import work_off
@@ -125,11 +132,56 @@ def test_a_large_upload_is_read_by_a_job_and_its_page_ends_with_the_report(
     assert f"imports/{row.sha256}/" in ended
 
 
-def test_a_refused_upload_says_why_and_is_forgotten(cast: Cast, by_job: Path) -> None:
+def test_a_refused_upload_says_why_may_be_tried_again_and_is_forgotten_in_the_end(
+    cast: Cast, by_job: Path
+) -> None:
     cast.operator.post(cast.url("imports/"), {"file": upload(b"<html>hello")})
-    assert work_off(cast.tenant.id) == [("transcript.import", "failed")]
-    assert "✕ Not imported" in progress_of(cast)
+    actor = Actor(cast.tenant.id, "x")
+    for _ in range(2):
+        assert work_off(cast.tenant.id) == [("transcript.import", "failed")]
+        assert "✕ Not imported" in progress_of(cast)
+        job = Job.objects.get(tenant_id=cast.tenant.id)
+        assert job.error["code"] == "refused"
+        retry_job(actor=actor, job_id=job.id)
+    (kept,) = by_job.iterdir()
+    ask_for_upkeep()
+    assert kept.exists()
+    long_ago = time.time() - 3 * 24 * 3600
+    os.utime(kept, (long_ago, long_ago))
+    ask_for_upkeep()
+    assert not kept.exists()
+
+
+def test_a_cancelled_upload_may_be_tried_again(cast: Cast, by_job: Path) -> None:
+    cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT)})
+    actor = Actor(cast.tenant.id, "x")
+    job = cancel_job(actor=actor, job_id=Job.objects.get(tenant_id=cast.tenant.id).id)
+    retry_job(actor=actor, job_id=job.id)
+    assert work_off(cast.tenant.id) == [("transcript.import", "done")]
     assert not list(by_job.iterdir())
+
+
+@pytest.mark.parametrize("rehearse", ["", "1"])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_worker_that_dies_after_its_commit_leaves_a_job_that_is_done(
+    cast: Cast, by_job: Path, monkeypatch: pytest.MonkeyPatch, rehearse: str, known: bool
+) -> None:
+    if known:
+        cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT)})
+        work_off(cast.tenant.id)
+    cast.operator.post(cast.url("imports/"), {"file": upload(TRANSCRIPT), "rehearse": rehearse})
+    job = Job.objects.get(tenant_id=cast.tenant.id, state=JobState.QUEUED)
+
+    def dies(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_job, "discard", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(cast.tenant.id, job.id, "first", beats=False)
+    job.refresh_from_db()
+    assert job.state == JobState.DONE
+    assert job.result["status"] == ("unchanged" if known else "imported")
+    assert run_job(cast.tenant.id, job.id, "second", beats=False) == "not_due"
 
 
 def test_a_rehearsal_by_a_job_keeps_nothing(cast: Cast, by_job: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ctxengine.ledger.models import AuditEntry, PlanRow
-from ctxengine.service.specs import PolicySpec, SkillSpec, SnapshotSpec
+from ctxengine.service.specs import Actor, PolicySpec, SkillSpec, SnapshotSpec
+from tests.cast import Runtime
 from tests.factories import LiveSession, tool
 from tests.inspector.conftest import Cast
 from tests.inspector.sessions import opened_with
@@ -40,6 +41,14 @@ def test_skills_snapshot_and_persona_are_shown(cast: Cast) -> None:
     page = cast.page(f"sessions/{session}/plan/")
     for text in ("brewing", "How to brew.", "trace-7, watermark 12", "Likes tea.", "revision 0"):
         assert text in page, text
+
+
+def test_a_window_that_was_assumed_is_said_to_be(cast: Cast) -> None:
+    actor = Actor(cast.tenant.id, "system")
+    opened = Runtime(actor=actor, provider="openai", model="nobody-knows")
+    page = cast.page(f"sessions/{opened.session}/plan/")
+    assert "a window of 128,000 tokens is assumed" in page
+    assert "model.window" in page
 
 
 def test_a_tool_is_revoked_and_restored_without_a_new_epoch(cast: Cast) -> None:

@@ -61,3 +61,12 @@ def test_the_requests_of_one_session_are_a_list_of_their_own(
     refused = cast.operator.get(cast.url("requests/"), {"session": "the first"})
     assert refused.status_code == 400
     assert b"a whole id such as" in refused.content
+
+
+def test_requests_with_figures_that_cannot_be_right_are_a_list_of_their_own(cast: Cast) -> None:
+    odd = {"input_tokens": 2**50, "output_tokens": 1}
+    cast.session.ask("And?").answer("So.", usage=odd)
+    assert len(cast.data("requests.json", usage="unusable")) == 1
+    told = {line["id"] for line in cast.data("requests.json", usage="reported")}
+    assert told == {str(one) for one in cast.session.requests[:-1]}
+    assert "which are left out" in cast.page(f"sessions/{cast.session.id}/")

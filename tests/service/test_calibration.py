@@ -57,7 +57,7 @@ def test_receipts_that_arrive_at_one_moment_all_count() -> None:
 def test_a_stated_maximum_bounds_the_window_of_new_sessions() -> None:
     actor = new_actor()
     runtime = Runtime(actor=actor)
-    runtime.ask("Go.")
+    runtime.ask("word " * 180_000)
     runtime.assemble()
     runtime.fail(400, "prompt is too long: 213462 tokens > 150000 maximum")
     assert window_of(Runtime(actor=actor)) == 150_000

@@ -11,9 +11,10 @@ import pytest
 from ctxengine.engine.events import EventType
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.trust.levels import Trust
-from ctxengine.ledger.models import ClosedTurn
+from ctxengine.ledger.models import Body, ClosedTurn, SessionRow
 from ctxengine.service.compact import compact
 from ctxengine.service.end_session import end_session
+from ctxengine.service.erase import erase_person
 from ctxengine.service.prove import prove_all
 from ctxengine.service.specs import (
     Compact,
@@ -27,6 +28,8 @@ from ctxengine.service.specs import (
 )
 from ctxengine.service.take_input import take_input
 from ctxengine.service.take_tool_results import take_tool_results
+from ctxengine.service.verify import verify_session
+from tests.canary import tables_with
 from tests.cast import TOOLS, Call, Runtime, tool
 from tests.shrinking import body, outside_envelopes, texts_of
 
@@ -256,3 +259,68 @@ def test_nobody_works_for_a_run_that_has_ended(parent: Runtime) -> None:
     with pytest.raises(ServiceError) as refused:
         child_of(parent)
     assert refused.value.code == "run_ended"
+
+
+OWNER = PrincipalSpec(id="mara", scopes=("prices", "mail"))
+
+
+def owned(**fields: Any) -> tuple[Runtime, Runtime]:
+    """A run of somebody's, and its child, which does not say for whom it works."""
+    parent = informed_parent(principal=OWNER)
+    return parent, child_of(parent, **fields)
+
+
+def test_a_child_works_for_its_parents_principal_with_the_scopes_of_its_parents_run() -> None:
+    _, child = owned(
+        tools=(tool("price", required_scopes=("prices",)), tool("pay", required_scopes=("pay",)))
+    )
+    assert child.row.principal == "mara"
+    child.assemble()
+    taken = child.say("", Call("c1", "price"), Call("c2", "pay"))
+    assert [call.action for call in taken.calls] == ["execute", "refused"]
+
+
+@pytest.mark.parametrize("occasion", ["child", "interactive", "scheduled"])
+def test_nobody_works_for_another_than_their_parent(occasion: str) -> None:
+    parent = informed_parent(principal=OWNER)
+    extra = {"occasion": occasion, "parent_run": parent.run}
+    with pytest.raises(ServiceError) as refused:
+        Runtime(actor=parent.actor, principal=PrincipalSpec(id="ola"), extra=extra)
+    assert (refused.value.code, refused.value.status) == ("invalid_parent", 422)
+    assert Runtime(actor=parent.actor, principal=OWNER, extra=extra).row.principal == "mara"
+
+
+def grandchild_of(child: Runtime) -> Runtime:
+    child.assemble()
+    child.say("", Call("g1", "read"))
+    below = child_of(child)
+    below.assemble()
+    below.say("CANARY-BELOW of Mara's.")
+    return below
+
+
+def test_erasing_a_person_takes_what_the_children_of_their_runs_hold() -> None:
+    parent, child = owned()
+    grandchild_of(child)
+    assert erase_person(actor=parent.actor, principal="mara", note="asked").sessions == 3
+    assert tables_with("CANARY-BELOW") == []
+
+
+def test_children_from_before_they_had_a_principal_go_too() -> None:
+    parent, child = owned()
+    below = grandchild_of(child)
+    stranger = Runtime(actor=parent.actor)
+    stranger.turn("CANARY-STRANGER", "Hi.")
+    for session in (child, below):
+        SessionRow.objects.filter(id=session.session).update(principal="")
+        Body.objects.filter(session_id=session.session).update(owner="")
+    erased = erase_person(actor=parent.actor, principal="mara", note="asked")
+    assert erased.sessions == 3
+    assert tables_with("CANARY-BELOW") == []
+    assert tables_with("CANARY-STRANGER") != []
+    again = erase_person(actor=parent.actor, principal="mara", note="asked again")
+    assert (again.sessions, again.bodies, again.runs_ended) == (0, 0, 0)
+    for session in (parent, child, below):
+        assert verify_session(session.row).problem is None
+        verdicts = {found.verdict for found in prove_all(session_id=session.session)}
+        assert verdicts <= {"identical", "identical_except"}

@@ -7,7 +7,10 @@ import uuid
 
 import pytest
 
+from ctxengine.engine import build
+from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventType
+from ctxengine.engine.manifest import Budget
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow
 from ctxengine.service.end_run import end_run
@@ -305,3 +308,24 @@ def test_reasoning_is_in_no_row_of_any_table(provider: str) -> None:
     assert tables_with("canary-") == []
     (ended,) = runtime.events(EventType.RUN_ENDED)
     assert ended.payload["opaque_dropped"] == 1
+
+
+def test_what_does_not_fit_when_the_rows_are_added_up_is_told_like_what_never_fitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime = Runtime()
+    runtime.ask("Hello?")
+
+    def too_long(budget: Budget) -> None:
+        raise BudgetExceeded("history", budget.request, 1, "Compact.")
+
+    monkeypatch.setattr(build, "check_budget", too_long)
+    for _ in range(2):
+        with refused("budget_exceeded", 409):
+            runtime.assemble()
+    (exceeded,) = runtime.events(EventType.BUDGET_EXCEEDED)
+    (pressure,) = runtime.events(EventType.BUDGET_PRESSURE)
+    assert exceeded.payload["class"] == "history"
+    assert pressure.payload["fits"] is False
+    monkeypatch.undo()
+    runtime.assemble()

@@ -167,7 +167,7 @@ def test_it_serves_survives_kills_and_ends_without_a_trace(
     eventually(lambda: "worker process had ended" in running.said(), "a new worker")
     os.kill(processes(data, b"unixsocket:")[0], signal.SIGKILL)
     eventually(lambda: "broker process had ended" in running.said(), "a new broker")
-    eventually(lambda: said_by(health) == {"status": "ok", "broker": "ok", "workers": 1}, "health")
+    eventually(lambda: said_by(health) == {"status": "ok", "broker": "ok", "workers": 2}, "health")
 
     # Killed itself, it takes the web processes along; the next start finds database and login as they were.
     running.process.kill()
@@ -180,6 +180,7 @@ def test_it_serves_survives_kills_and_ends_without_a_trace(
     assert {**same, "url": ""} == {**answer, "url": ""}
     assert get(same["url"] + "/healthz") == 200
     assert again.end() == 0
+    assert "Ctrl+C" not in again.said()
     assert gunicorns(data) == processes(data, b"celery") == processes(data, b"unixsocket:") == []
     assert not EmbeddedPostgres(data).ready()
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from ctxengine.service.probe.run_probe import SAMPLE_TIMEOUT_S, ProbeWanted
 from tests.faults.stage import Broker, available_brokers, eventually
 from workers import send
 from workers.app import app, queue_on_broker, transport_options
@@ -72,3 +73,15 @@ def test_every_queue_of_the_kinds_is_listened_to_and_messages_are_json_alone() -
     assert app.conf.accept_content == ["json"]
     assert (app.conf.task_acks_late, app.conf.worker_prefetch_multiplier) == (True, 1)
     assert app.conf.task_reject_on_worker_lost
+
+
+def test_no_broker_takes_a_message_back_while_the_longest_probe_runs() -> None:
+    """RabbitMQ closes the channel of a consumer that acknowledges late, after half an hour unless that says otherwise."""
+    (longest,) = (
+        bound.le
+        for bound in ProbeWanted.model_fields["time_box_s"].metadata
+        if hasattr(bound, "le")
+    )
+    for queue in app.conf.task_queues:
+        milliseconds = queue.consumer_arguments["x-consumer-timeout"]
+        assert milliseconds > (longest + 2 * SAMPLE_TIMEOUT_S) * 1000, queue.name

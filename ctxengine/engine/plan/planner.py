@@ -79,6 +79,8 @@ class PlanRequest:
     prefix_ttl: Literal["5m", "1h"] = "5m"
     """An hour for scheduled runs, which wait on children and slow tools; the default for every other session."""
     epoch: int = 1
+    notes: tuple[str, ...] = ()
+    """Warnings of whoever asks, which the plan carries on with its own."""
     factor: float = 1.0
     """Calibration factor in force: what divides the budget that the prefix is held against. No part of the plan."""
 
@@ -113,7 +115,7 @@ def resolve_plan(
             "by_class": by_class,
             "row_counts": _row_counts(draft, counter=counter, nonce_key=nonce_key),
             "prefix_tokens": total,
-            "warnings": (*unserved, *warnings, *_skill_warnings(draft)),
+            "warnings": (*request.notes, *unserved, *warnings, *_skill_warnings(draft)),
             "prefix_sha256": neutral_prefix_sha256(draft),
             "wire_prefix_sha256": wire_prefix_sha256(draft, nonce_key, renderer),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 
 from ctxengine.engine.errors import WireInvalid
@@ -64,6 +64,24 @@ def wire_names(names: Sequence[str], limit: int = NAME_LIMIT) -> dict[str, str]:
     return mapped
 
 
+def called_name(name: str, pinned: Mapping[str, str]) -> str:
+    """The name a call goes out under, whatever the model called.
+
+    A pinned tool has its pinned name. Any other name is written as APIs accept it, and never as that of a pinned tool.
+
+    Args:
+        pinned: ledger name to wire name of the plan's tools.
+    """
+    known = pinned.get(name)
+    if known is not None:
+        return known
+    form = _plain(name) or "_"
+    taken = set(pinned.values())
+    if len(form) <= NAME_LIMIT and form not in taken:
+        return form
+    return _suffixed(name, form, NAME_LIMIT, taken)
+
+
 def wire_call_id(original: str | None, sequence: int, ordinal: int, taken: Collection[str]) -> str:
     """The id a call goes out under: its own where it fits every API and is free.
 
@@ -97,6 +115,11 @@ def arguments_view(raw: str) -> str:
     if not raw.strip():
         return "{}"
     return f'{{"{UNPARSED}":{quoted(_LONE.sub(chr(0xFFFD), raw))}}}'
+
+
+def carries(raw: str) -> bool:
+    """Whether JSON that is sent as it came can stand in a request: none can that holds half of a surrogate pair."""
+    return _LONE.search(raw) is None and lone_surrogate_escape(raw) is None
 
 
 def lone_surrogate_escape(text: str) -> int | None:

@@ -38,6 +38,7 @@ def keys_of(provider: str) -> str:
     """The provider under whose name the operator lists a provider's key and address."""
     return LISTED_UNDER.get(provider, provider)
 
+
 _METADATA_HOSTS = frozenset(
     {"metadata", "metadata.google.internal", "metadata.goog", "instance-data"}
 )

@@ -1,7 +1,8 @@
 """The job `transcript.import`: read a staged file into sessions, all of it or nothing (design 10).
 
-A worker that dies leaves nothing, for everything is written in one transaction; the next attempt begins anew. One that dies
-after the commit is followed by an attempt that finds the content known and changes nothing.
+A worker that dies leaves nothing, for everything is written in one transaction, the job's own outcome included; the next
+attempt begins anew. The file goes once the job is done. Where it was refused, cancelled or has failed, it stays for a while,
+so that it can be tried again.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from django.db import transaction
+
 from ctxengine.service.import_transcript import ImportOutcome, import_path
 from ctxengine.service.imports.staged import discard, staged
 from ctxengine.service.jobs.context import JobContext
-from ctxengine.service.jobs.stops import JobCancelled, JobFailed
+from ctxengine.service.jobs.stops import JobFailed
 
 _FIRST_PERCENT, _LAST_PERCENT = 5, 95
 """What reading and writing take of the bar; rebuilding has the rest."""
@@ -29,22 +32,27 @@ def run(context: JobContext) -> dict[str, Any]:
     path = staged(name)
     if not path.exists():
         raise JobFailed("upload_gone", "The uploaded file is no longer there; upload it again.")
-    try:
-        outcome = import_path(
-            actor=context.actor,
-            path=path,
-            name=str(arguments["name"]),
-            dry_run=bool(arguments["dry_run"]),
-            progress=_Reporter(context).report,
-            before_commit=context.hold,
-        )
-    except JobCancelled:
-        discard(name)
-        raise
-    discard(name)
+    dry_run = bool(arguments["dry_run"])
+
+    def conclude(outcome: ImportOutcome) -> None:
+        context.conclude(_result(outcome, dry_run=dry_run))
+
+    outcome = import_path(
+        actor=context.actor,
+        path=path,
+        name=str(arguments["name"]),
+        dry_run=dry_run,
+        progress=_Reporter(context).report,
+        before_commit=conclude,
+    )
     if outcome.status == "refused":
         raise JobFailed("refused", outcome.reason)
-    return _result(outcome, dry_run=bool(arguments["dry_run"]))
+    if outcome.status == "unchanged":
+        # Nothing was written for the outcome to be written with.
+        with transaction.atomic():
+            conclude(outcome)
+    discard(name)
+    return _result(outcome, dry_run=dry_run)
 
 
 class _Reporter:

@@ -1,4 +1,4 @@
-"""Uploaded files on their way to the job that reads them: private, in the data folder, gone when the job has ended.
+"""Uploaded files on their way to the job that reads them: private, in the data folder, gone when the job is done.
 
 Several web processes and workers must share that folder.
 """
@@ -16,14 +16,14 @@ from django.conf import settings
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 _KEPT_S = 2 * 24 * 3600
-"""After this long no job can still want a file."""
+"""So long a file waits for its job, and for another try of one that did not succeed."""
 
 
 def stage(chunks: Iterable[bytes]) -> str:
     """Write an upload to a file that only this system's user can read, and give its name."""
     folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _drop_forgotten(folder)
+    drop_forgotten()
     name = uuid4().hex
     path = folder / name
     try:
@@ -56,10 +56,10 @@ def _folder() -> Path:
     return Path(settings.CTX_DATA_DIR) / "uploads"
 
 
-def _drop_forgotten(folder: Path) -> None:
-    """Remove what jobs left behind that never came to their end."""
-    oldest = time.time() - _KEPT_S
-    for path in folder.iterdir():
+def drop_forgotten() -> None:
+    """Remove what jobs left behind that did not succeed."""
+    folder, oldest = _folder(), time.time() - _KEPT_S
+    for path in folder.iterdir() if folder.is_dir() else ():
         with suppress(OSError):
             if path.stat().st_mtime < oldest:
                 path.unlink()

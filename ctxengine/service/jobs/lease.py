@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import models
-from django.db.models import F, Func, JSONField, Q, QuerySet, Value
+from django.db.models import Case, F, Func, JSONField, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from ctxengine.ledger.models import Job, JobState
@@ -23,6 +23,7 @@ from ctxengine.service.jobs.stops import LeaseLost
 LOG_LINES = 200
 """How many of a job's newest log lines are kept."""
 _LOG_LINE_CHARS = 300
+_WORKER_LOST = "The worker was lost in the middle of its attempt; a new attempt begins."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,9 @@ def take_lease(*, tenant_id: UUID, job_id: UUID, worker: str) -> tuple[Job, Leas
         attempts=F("attempts") + 1,
         lease_until=after(seconds),
         started_at=Coalesce(F("started_at"), Now()),
+        log=Case(
+            When(state=JobState.RUNNING, then=log_with([log_line(_WORKER_LOST)])), default=F("log")
+        ),
     )
     if not taken:
         return None

@@ -30,9 +30,10 @@ from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.probe.ladder import Climb, Prefix, World
 from ctxengine.service.probe.profiles import is_local, keep_profile
+from ctxengine.service.refusals import refusing
 from ctxengine.service.side_calls import side_call
 from ctxengine.service.specs import Actor, ServiceError, Spec
-from ctxengine.service.wiring import counter_of, facts_about, log_of, plan_from
+from ctxengine.service.wiring import counter_of, facts_about, log_of, plan_from, renderer_of
 
 PROBE_VERSION = "probe@1"
 SAMPLE_TIMEOUT_S = 900.0
@@ -60,11 +61,13 @@ Seen = Callable[[Sequence[Observation], Sample | None], None]
 
 
 def check_allowed(wanted: ProbeWanted) -> None:
-    """Refuse a probe that would cost money nobody agreed to (capacity spec 1, Cost control).
+    """Refuse a probe of nobody's model, or one that would cost money nobody agreed to (capacity spec 1, Cost control).
 
     Raises:
-        ServiceError: 409 `probe_not_allowed`.
+        ServiceError: 422 `unsupported_provider`; 409 `probe_not_allowed`.
     """
+    with refusing():
+        renderer_of(wanted.provider)
     if is_local(wanted.provider) or wanted.hosted or settings.CTX_PROBE_HOSTED == "full":
         return
     raise ServiceError(

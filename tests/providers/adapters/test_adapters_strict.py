@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ctxengine.providers.adapters.addresses import PROVIDERS
 from ctxengine.providers.adapters.contract import (
     Adapter,
     Prompt,
@@ -17,7 +18,6 @@ from ctxengine.providers.adapters.contract import (
     ProviderError,
     Stop,
 )
-from ctxengine.providers.adapters.addresses import PROVIDERS
 from ctxengine.providers.adapters.registry import adapter_for, compactor_for, configured_providers
 from ctxengine.providers.strict_local.script import Reply, ScriptedCall
 from ctxengine.providers.strict_local.server import StrictServer

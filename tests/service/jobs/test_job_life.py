@@ -281,6 +281,8 @@ def test_a_lease_is_taken_by_one_and_not_before_it_has_run_out() -> None:
     assert second is not None
     assert taken[1].renew() is None
     assert second[1].renew() is False
+    lost = [line["text"] for line in again(job).log if "worker was lost" in line["text"]]
+    assert len(lost) == 1
 
 
 def test_the_sweeper_sends_what_was_never_sent_lost_or_left_and_nothing_twice(

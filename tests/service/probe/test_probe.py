@@ -84,22 +84,6 @@ def test_a_model_that_was_never_probed_has_its_declared_window_with_low_confiden
     assert (known.horizon.tokens, known.horizon.confidence) == (1_000_000, 0.3)
 
 
-def test_a_cancelled_probe_keeps_nothing(tenant: Tenant) -> None:
-    asked: list[bool] = []
-
-    def cancelled() -> bool:
-        asked.append(True)
-        return len(asked) > 4
-
-    wanted = ProbeWanted(provider="openai", model="strict/horizon-6000", largest=8_000)
-    try:
-        found = run_probe(actor=Actor(tenant.id, "t"), wanted=wanted, cancelled=cancelled)
-        assert found.provenance.stopped == "cancelled"
-    except ServiceError as error:
-        assert error.extra["provider_code"] == "cancelled"
-    assert not CapacityRow.objects.filter(tenant_id=tenant.id).exists()
-
-
 def test_a_hosted_model_is_probed_only_where_somebody_agreed(tenant: Tenant, settings: Any) -> None:
     settings.CTX_PROVIDER_URLS = {}
     with pytest.raises(ServiceError) as refused:

@@ -28,7 +28,9 @@ class Command(BaseCommand):
         parser.add_argument("name", help="what they sign in with, such as an email address")
         parser.add_argument("--tenant", required=True, help="slug of the tenant")
         parser.add_argument(
-            "--role", choices=_ROLES, help="left out: a member's stays as it is, a newcomer is viewer"
+            "--role",
+            choices=_ROLES,
+            help="left out: a member's stays as it is, a newcomer is viewer",
         )
         parser.add_argument(
             "--password-stdin",

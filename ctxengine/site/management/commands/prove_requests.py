@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ctxengine.site.commandline import add_data_option
+
+if TYPE_CHECKING:
+    from ctxengine.service.specs import Replay
 
 _REWRITTEN_AFTER_S = 0.2
 """Seconds between two states of a terminal's line."""
@@ -37,7 +40,7 @@ class Command(BaseCommand):
         from ctxengine.service.prove import count_requests, prove_all
 
         verdicts: Counter[str] = Counter()
-        different = []
+        different: list[Replay] = []
         which = {"session_id": options["session"], "request_id": options["request"]}
         progress = _Progress(self.stderr, count_requests(**which))
         for replay in prove_all(**which):

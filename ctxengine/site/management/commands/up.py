@@ -189,7 +189,8 @@ def _worker(data: Path, name: str, queues: Sequence[str], processes: int) -> Chi
     ]  # fmt: skip
     # Told to end, it gives running jobs a few seconds; what they do not finish is taken up at the next start.
     environment = _environment(data) | {"REMAP_SIGTERM": "SIGQUIT"}
-    return Child(name, command, environment, str(places.CHECKOUT))
+    # Its log is on stderr; on stdout Celery tells a person at a terminal of its own what a second Ctrl-C does.
+    return Child(name, command, environment, str(places.CHECKOUT), silent=True)
 
 
 def _broker(data: Path) -> EmbeddedBroker | None:
