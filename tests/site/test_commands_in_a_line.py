@@ -101,7 +101,7 @@ def test_missing_tables_are_told_and_a_defect_keeps_its_traceback(
         assert ended.value.code == 2
         assert "lacks tables" in capsys.readouterr().err
     with pytest.raises(ProgrammingError), commandline.told_in_a_line():
-        _fails("SELEKT 1")
+        _fails("NO SQL AT ALL 1")
     with pytest.raises(SystemExit), commandline.told_in_a_line():
         raise OperationalError
     with pytest.raises(ValueError, match="a defect"), commandline.told_in_a_line():
