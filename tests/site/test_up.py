@@ -110,6 +110,10 @@ def said_by(url: str) -> Any:
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)
+    except urllib.error.HTTPError as error:
+        # It holds the connection, and would be found open whenever it is collected.
+        error.close()
+        return None
     except OSError:
         return None
 
