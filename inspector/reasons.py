@@ -25,6 +25,17 @@ WORDS: dict[Reason, str] = {
     Reason.PINNED_BY_HAND: "pinned whole by an operator",
     Reason.FOLDED_BY_HAND: "folded by an operator",
     Reason.EXCLUDED_BY_HAND: "excluded by an operator",
+    Reason.CLOSED_TURN: "a closed turn, whole, its results as digests",
+    Reason.PROMOTED: "brought back whole, since the directive is about it",
+    Reason.AS_CARD: "its card stands for the turn",
+    Reason.IN_PACKET: "covered by the packet",
+    Reason.BEHIND_RESET: "before the reset with handoff; recall alone reaches it",
+    Reason.AFTER_BOUNDARY: "after the checkpoint's boundary",
+    Reason.IN_NATIVE_WINDOW: "covered by the provider's own window",
+    Reason.IN_NOTE: "covered by the continuation note",
+    Reason.RECOVERED: "selected from the archive",
+    Reason.LEFT_IN_ARCHIVE: "left in the archive, not summarised",
+    Reason.RETAINED: "marked to be retained",
 }
 
 FORM_WORDS: dict[Form, str] = {

@@ -68,6 +68,8 @@ class StepInputs(BaseModel):
     """Newest transition of the working state it shows."""
     packets: tuple[int, ...] = ()
     """`context.compacted` events whose summaries stand in row 9."""
+    projection: int | None = None
+    """The event with the engine's recorded decision about everything before the run (`history.project`)."""
     pinned: tuple[int, ...] = ()
     """Units an operator wants whole, by the sequence that opens them."""
     folded: tuple[int, ...] = ()

@@ -32,7 +32,7 @@ def write_manifest(
     spans = [
         *_left_out_spans(run),
         *_history_spans(run, stretches),
-        *_spans(stretches, "pinned", Form.WHOLE, Reason.PINNED_BY_HAND, {}),
+        *_promoted_spans(run, stretches),
         *_active_spans(run, stretches),
         *_sent_spans(run),
         *_input_spans(stretches),
@@ -65,7 +65,16 @@ def _cut(run: RunInput) -> Cut:
     )
 
 
+def _promoted_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
+    """Units from before the cut that stand behind history."""
+    if run.projection is None:
+        return _spans(stretches, "pinned", Form.WHOLE, Reason.PINNED_BY_HAND, {})
+    return _spans(stretches, "pinned", run.projection.manifest_form, Reason.PROMOTED, {})
+
+
 def _left_out_spans(run: RunInput) -> list[Span]:
+    if run.projection is not None:
+        return list(run.projection.spans)
     if not run.left_out.units:
         return []
     if run.tiles:
@@ -143,6 +152,9 @@ def _hand_span(item: str, form: Form, reason: Reason) -> Span:
 def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
     floor = run.allocation.floors.pointer
     room = {"room": run.allocation.room, "suffix": run.allocation.history}
+    shown = run.projection
+    if shown is not None:
+        return _spans(stretches, "history", shown.manifest_form, shown.reason, room)
     return [
         *_spans(
             stretches,

@@ -11,6 +11,7 @@ from ctxengine.engine.budget.yields import Allocation
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.compaction.packet import Tile
 from ctxengine.engine.fresh import Runtime
+from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque, Unit
 from ctxengine.engine.manifest import Budget, Manifest
@@ -107,7 +108,9 @@ class RunInput:
     summary: RecordedDigest | None = None
     """The recorded digest of row 9, where a summary is no longer kept."""
     pinned: Sequence[Unit] = ()
-    """Units before the cut that an operator wants whole; they stand behind history."""
+    """Units before the cut that an operator wants whole, or that were promoted; they stand behind history."""
+    projection: Projection | None = None
+    """What the engine shows of everything before the run; None where the allocation cuts history."""
     marks: Marks = field(default_factory=Marks)
     """An operator's acts on single units and items."""
     state: WorkingState = EMPTY

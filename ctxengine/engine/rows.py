@@ -69,7 +69,10 @@ def assemble(
     parts = Behind()
     rows = _Rows(parts, run, renderer, context, memo)
     rows.block(9, _row_nine(run), recorded=run.summary)
-    rows.units(run.history, "history", run.allocation.floors.pointer, {})
+    if run.projection is not None:
+        rows.units(run.history, "history", EventSeq(0), {}, whole=run.projection.form)
+    else:
+        rows.units(run.history, "history", run.allocation.floors.pointer, {})
     parts.history_end = len(parts.fragments)
     rows.pinned(run.pinned)
     split = _trailing_input(run.active)
@@ -95,6 +98,8 @@ def _trailing_input(active: Sequence[Unit]) -> int:
 
 
 def _row_nine(run: RunInput) -> str:
+    if run.projection is not None:
+        return run.projection.row_nine
     return row_nine_text(run.left_out, run.tiles, run.history, run.active, run.nonce_key)
 
 
@@ -149,9 +154,15 @@ class _Rows:
         part: Part,
         pointer_floor: EventSeq,
         opaque: Mapping[EventSeq, Sequence[Opaque]],
+        *,
+        whole: str = "whole",
     ) -> None:
-        """Consecutive units: pointers below the floor but for those kept whole by hand, whole from there on."""
-        for form, some in self._forms(units, pointer_floor):
+        """Consecutive units: pointers below the floor but for those kept whole by hand, whole from there on.
+
+        Args:
+            whole: the form of those that are no pointers, where the engine shows them in another than their own.
+        """
+        for form, some in self._forms(units, pointer_floor, whole):
             apart = (
                 [
                     place
@@ -169,7 +180,7 @@ class _Rows:
             self._taped(some[begin:], part, form)
 
     def _forms(
-        self, units: Sequence[Unit], pointer_floor: EventSeq
+        self, units: Sequence[Unit], pointer_floor: EventSeq, whole: str
     ) -> Iterator[tuple[str, Sequence[Unit]]]:
         split = bisect_left(units, pointer_floor, key=attrgetter("sequence"))
         begin = 0
@@ -177,15 +188,16 @@ class _Rows:
             by_hand = set(self.run.marks.pinned)
             for place in [p for p in range(split) if units[p].sequence in by_hand]:
                 yield "pointer", units[begin:place]
-                yield "whole", units[place : place + 1]
+                yield whole, units[place : place + 1]
                 begin = place + 1
         yield "pointer", units[begin:split]
-        yield "whole", units[split:]
+        yield whole, units[split:]
 
     def pinned(self, units: Sequence[Unit]) -> None:
-        """Units that stand behind history because an operator wants them whole, opened by a platform line (design 7.8)."""
+        """Units that stand behind history because somebody wants them whole, opened by a platform line (design 7.8)."""
         if not units:
             return
+        form = "whole" if self.run.projection is None else self.run.projection.form
         self.block(10, PROMOTED_TEXT)
         for unit in units:
             recorded = self.run.digests.get(unit.sequence)
@@ -196,9 +208,7 @@ class _Rows:
                 rendered = render_unit(unit, self.context, self.renderer, as_pointers=False)
             bounds = (Totals(), Totals().after(unit, rendered.fragments))
             self.parts.put(
-                Stretch(
-                    10, "pinned", "whole", (unit,), rendered.fragments, (rendered.digest,), bounds
-                )
+                Stretch(10, "pinned", form, (unit,), rendered.fragments, (rendered.digest,), bounds)
             )
 
     def _taped(self, units: Sequence[Unit], part: Part, form: str) -> None:

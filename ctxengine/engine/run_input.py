@@ -9,8 +9,9 @@ from ctxengine.engine.budget.arithmetic import Frame, frame
 from ctxengine.engine.budget.yields import Allocation
 from ctxengine.engine.compaction.acts import Marks, tiles_of
 from ctxengine.engine.compaction.marks import PROMOTED_TEXT, pinned_below, present
-from ctxengine.engine.compaction.packet import Packet
+from ctxengine.engine.compaction.packet import Packet, Tile
 from ctxengine.engine.fresh import Runtime
+from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, SessionFacts, StepInputs
 from ctxengine.engine.items import ItemKind, Unit
@@ -44,19 +45,35 @@ def run_input(
     row_tokens: dict[int, int],
     digests: Mapping[EventSeq, RecordedDigest],
     standing: Standing,
+    projection: Projection | None = None,
 ) -> RunInput:
     """What `build()` reads, from a decision and the log; the same for a step taken now and for one that was recorded."""
     boundary = EventSeq(inputs.boundary)
     cut = EventSeq(min(inputs.cut, boundary))
     marks = standing.marks
-    history = present(log.units(EventSeq(max(inputs.cut, 1)), boundary), marks, counter)
-    left_out = _left_out(log, cut)
-    tiles = tiles_of(standing.packets, cut, log) if standing.packets else ()
-    if not any(isinstance(tile, Packet) for tile in tiles):
-        tiles = ()
+    tiles: Sequence[Tile] = ()
     row_tokens = dict(row_tokens)
-    row_tokens[9] = counter.text(row_nine_text(left_out, tiles, history, active, session.nonce_key))
-    pinned = pinned_units(log, pinned_below(marks, cut), marks, counter)
+    history: Sequence[Unit]
+    pinned: Sequence[Unit]
+    if projection is not None:
+        history, pinned = projection.history, projection.promoted
+        left_out = LeftOut(
+            projection.units_left_out,
+            projection.turns_left_out,
+            projection.tokens_left_out,
+            EventSeq(cut - 1) if projection.units_left_out else EventSeq(0),
+        )
+        row_tokens[9] = projection.row_nine_tokens
+    else:
+        history = present(log.units(EventSeq(max(inputs.cut, 1)), boundary), marks, counter)
+        left_out = _left_out(log, cut)
+        tiles = tiles_of(standing.packets, cut, log) if standing.packets else ()
+        if not any(isinstance(tile, Packet) for tile in tiles):
+            tiles = ()
+        row_tokens[9] = counter.text(
+            row_nine_text(left_out, tiles, history, active, session.nonce_key)
+        )
+        pinned = pinned_units(log, pinned_below(marks, cut), marks, counter)
     if pinned:
         row_tokens[10] = row_tokens.get(10, 0) + counter.text(PROMOTED_TEXT)
     return RunInput(
@@ -77,6 +94,7 @@ def run_input(
         digests=digests,
         tiles=tiles,
         pinned=pinned,
+        projection=projection,
         marks=marks,
         state=standing.state,
     )

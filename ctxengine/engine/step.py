@@ -23,6 +23,7 @@ from ctxengine.engine.compaction.summarise import Range
 from ctxengine.engine.fresh import memory_text, omission_text, runtime_text
 from ctxengine.engine.fresh_fit import line_tokens, recall_window, scopes_shown
 from ctxengine.engine.fresh_parts import Offer, adding, against
+from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, Prepared, SessionFacts, StepInputs, inputs_of
 from ctxengine.engine.items import ItemKind, Opaque, Unit
@@ -34,13 +35,12 @@ from ctxengine.engine.request import (
     CheckpointInput,
     LeftOut,
     ModelRequest,
-    RecordedDigest,
     RunInput,
     SentBlock,
 )
 from ctxengine.engine.row_nine import row_nine_text
 from ctxengine.engine.run_input import fixed_frame, pinned_units, run_input, runtime_of
-from ctxengine.engine.standing import NOTHING_STANDING, Standing, recorded_standing
+from ctxengine.engine.standing import NOTHING_STANDING, Standing
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.working_state.block import shown_state, state_tokens
 
@@ -77,6 +77,7 @@ def prepare(
     standing: Standing = NOTHING_STANDING,
     compactor: Compactor | None = None,
     sent: Sequence[SentBlock] = (),
+    projection: Projection | None = None,
 ) -> Prepared:
     """Measure and allocate one step.
 
@@ -86,9 +87,10 @@ def prepare(
         standing: working state, summaries and acts as they stand.
         compactor: summarises what a cut drops; None leaves the bare cut with its line.
         sent: fresh rows that stay where earlier steps of the run sent them.
+        projection: what the engine shows of everything before the run; None lets the allocation cut history (`suffix`).
 
     Raises:
-        BudgetExceeded: what never yields does not fit.
+        BudgetExceeded: what never yields does not fit; the projection counts among it.
     """
     boundary, below = EventSeq(wanted.boundary), EventSeq(wanted.content_head + 1)
     marks = standing.marks
@@ -123,17 +125,23 @@ def prepare(
             (unit.sequence for unit in reversed(active) if unit.result_tokens), EventSeq(0)
         ),
     )
-    demand = replace(
-        demand,
-        row_nine=_summaries_tokens(log, session, standing, min(floors.cut, boundary), counter),
-        summary=compactor.allowance(fixed.body - demand.never_yield) if compactor else 0,
-    )
-    allocation = _allocated(
-        log, fixed, session.plan.policy, demand, floors, boundary, below, standing, counter
-    )
-    outcome = _compacted(
-        compactor, standing, allocation, fixed.body - demand.never_yield, demand, log, boundary
-    )
+    outcome = None
+    if projection is not None:
+        allocation = _beside(
+            projection, log, fixed, session.plan.policy, demand, floors, boundary, below
+        )
+    else:
+        demand = replace(
+            demand,
+            row_nine=_summaries_tokens(log, session, standing, min(floors.cut, boundary), counter),
+            summary=compactor.allowance(fixed.body - demand.never_yield) if compactor else 0,
+        )
+        allocation = _allocated(
+            log, fixed, session.plan.policy, demand, floors, boundary, below, standing, counter
+        )
+        outcome = _compacted(
+            compactor, standing, allocation, fixed.body - demand.never_yield, demand, log, boundary
+        )
     packets = standing.packets if outcome is None else outcome.packets
     inputs = wanted.model_copy(
         update={
@@ -171,6 +179,7 @@ def prepare(
         tokens,
         {},
         shown,
+        projection,
     )
     run = replace(run, skills=new.skills, sent=sent, fresh_place=EventSeq(inputs.fresh_place))
     if session.plan.fresh_rows == "appended":
@@ -206,6 +215,36 @@ def _allocated(
         if now <= pinned:
             return allocation
         pinned = now
+
+
+def _beside(
+    projection: Projection,
+    log: SessionLog,
+    fixed: Frame,
+    policy: BudgetPolicy,
+    demand: Demand,
+    floors: Floors,
+    boundary: EventSeq,
+    head: EventSeq,
+) -> Allocation:
+    """Allocate beside a projection: it stands as it is, so only fresh rows and the open run's results can give way."""
+    allocation = allocate(
+        fixed=fixed,
+        policy=policy,
+        demand=replace(demand, pinned=projection.tokens, row_nine=projection.row_nine_tokens),
+        floors=Floors(boundary, max(boundary, floors.pointer)),
+        index=log,
+        boundary=boundary,
+        head=head,
+    )
+    return replace(
+        allocation,
+        floors=Floors(projection.cut, EventSeq(0)),
+        room=allocation.room + projection.tokens,
+        never_yield=allocation.never_yield - projection.tokens,
+        history=projection.history_tokens,
+        raises=tuple(r for r in allocation.raises if r.budget_class is not BudgetClass.HISTORY),
+    )
 
 
 def _beside_history(
@@ -272,93 +311,6 @@ def build_step(
     )
 
 
-def rebuild(
-    log: SessionLog,
-    session: SessionFacts,
-    inputs: StepInputs,
-    *,
-    memory: Memory,
-    counter: TokenCounter,
-    opaque: Mapping[EventSeq, Sequence[Opaque]],
-    erased: Mapping[EventSeq, str],
-    renderer: WireRenderer,
-    options: BuildOptions = BuildOptions(),
-    skills: Sequence[LoadedSkill] = (),
-    fresh_erased: bool = False,
-    sent: Sequence[SentBlock] = (),
-    added: SentBlock | None = None,
-) -> ModelRequest:
-    """Build a recorded request again from its inputs and the log; no memo, no decision taken anew.
-
-    Args:
-        erased: recorded digests of units whose content was erased since.
-        skills: the bodies that the inputs name.
-        fresh_erased: whether lines or bodies of the fresh rows were erased since.
-        sent: the blocks that the inputs name.
-        added: what the step added to them, where the plan keeps blocks in place.
-    """
-    boundary, below = EventSeq(inputs.boundary), EventSeq(inputs.content_head + 1)
-    marks = inputs.marks
-    active = present(log.units(boundary, below), marks, counter)
-    standing = NOTHING_STANDING
-    if inputs.state_event or inputs.packets or marks:
-        standing = recorded_standing(
-            log, state_event=inputs.state_event, packets=inputs.packets, marks=marks
-        )
-        state = shown_state(standing.state, active, counter, session.plan.policy)
-        standing = replace(standing, state=state)
-    runtime = runtime_of(inputs, active)
-    allocation = _recorded_allocation(log, inputs, boundary)
-    digests = {sequence: RecordedDigest(digest, "erased") for sequence, digest in erased.items()}
-    # A unit that held reasoning was hashed with it, whatever else of it is gone since.
-    digests |= {
-        EventSeq(int(sequence)): RecordedDigest(digest, "opaque")
-        for sequence, digest in inputs.opaque.items()
-    }
-    run = run_input(
-        log, session, inputs, memory, allocation, active, runtime, counter, {}, digests, standing
-    )
-    gone = fresh_erased or any(skill.erased for skill in skills) or 14 in standing.erased_rows
-    fresh = RecordedDigest(inputs.fresh, "erased") if gone and inputs.fresh else None
-    summary = RecordedDigest(inputs.summary, "erased") if 9 in standing.erased_rows else None
-    run = replace(
-        run,
-        skills=skills,
-        fresh=fresh,
-        summary=summary,
-        sent=sent,
-        fresh_place=EventSeq(inputs.fresh_place),
-    )
-    if session.plan.fresh_rows == "appended":
-        run = _as_added(run, inputs, added)
-    return build_step(run, session, opaque=opaque, renderer=renderer, options=options)
-
-
-def _as_added(run: RunInput, inputs: StepInputs, added: SentBlock | None) -> RunInput:
-    """The step with the block it sent, word for word as it was kept."""
-    if added is None:
-        return replace(run, added="", fresh=None)
-    if added.text is None:
-        return replace(run, added="", fresh=RecordedDigest(inputs.fresh or added.digest, "erased"))
-    return replace(run, added=added.text, fresh=None)
-
-
-def _recorded_allocation(log: SessionLog, inputs: StepInputs, boundary: EventSeq) -> Allocation:
-    return Allocation(
-        floors=Floors(EventSeq(inputs.cut), EventSeq(inputs.pointer)),
-        active_pointer=EventSeq(inputs.active_pointer),
-        knowledge_kept=inputs.knowledge_kept,
-        recall_kept=inputs.recall_kept,
-        room=0,
-        never_yield=0,
-        fresh=0,
-        history=0,
-        uncut=log.at(boundary).tokens,
-        yields=(),
-        raises=(),
-    )
-
-
 def _input_tokens(active: Sequence[Unit]) -> int:
     total = 0
     for unit in reversed(active):
@@ -405,5 +357,4 @@ __all__ = [
     "floors_of",
     "inputs_of",
     "prepare",
-    "rebuild",
 ]

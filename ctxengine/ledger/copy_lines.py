@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db.models import Model
 
 from ctxengine.engine.log.records import BodyCommitment, EventRecord, ItemRecord, UnitFacts
-from ctxengine.ledger.models import Body, Event, ItemRow, UnitRow
+from ctxengine.ledger.models import Body, Event, ItemRow, RequestRow, UnitRow
 
 NULL = r"\N"
 
@@ -58,6 +58,14 @@ UNIT = Columns(
         "tenant_id", "session_id", "sequence", "index", "last_sequence", "run_id", "kind", "open_calls", "tokens",
         "pointer_tokens", "result_tokens", "before_tokens", "before_pointer_tokens", "before_result_tokens", "before_turns",
         "before_saved_tokens",
+    ),
+)  # fmt: skipREQUEST = Columns(
+    RequestRow,
+    (
+        "tenant_id", "id", "session_id", "run_id", "number", "run_number", "step", "content_sequence", "act_sequence",
+        "epoch", "engine", "provider", "model", "inputs", "manifest", "budget", "cache", "request_sha256", "prefix_sha256",
+        "wire_prefix_sha256", "total_tokens", "body_bytes", "status", "usage", "verdict", "error", "reconstructed",
+        "build_ms", "created_at", "answered_at",
     ),
 )  # fmt: skip
 
@@ -110,6 +118,24 @@ def unit_line(key: Key, unit: UnitFacts) -> str:
         f"\t{unit.before_tokens}\t{unit.before_pointer_tokens}\t{unit.before_result_tokens}\t{unit.before_turns}"
         f"\t{unit.before_tokens - unit.before_pointer_tokens}\n"
     )
+
+
+def request_line(row: Any) -> str:
+    """A request's line; any value with the columns' names will do."""
+    answered = row.answered_at.isoformat() if row.answered_at else NULL
+    return (
+        f"{row.tenant_id}\t{row.id}\t{row.session_id}\t{row.run_id}\t{row.number}\t{row.run_number}\t{row.step}"
+        f"\t{row.content_sequence}\t{row.act_sequence}\t{row.epoch}\t{escaped(row.engine)}\t{escaped(row.provider)}"
+        f"\t{escaped(row.model)}\t{_json_field(row.inputs)}\t{_json_field(row.manifest)}\t{_json_field(row.budget)}"
+        f"\t{_json_field(row.cache)}\t{row.request_sha256}\t{row.prefix_sha256}\t{row.wire_prefix_sha256}"
+        f"\t{row.total_tokens}\t{row.body_bytes}\t{row.status}\t{_json_field(row.usage)}\t{_json_field(row.verdict)}"
+        f"\t{_json_field(row.error)}\t{'t' if row.reconstructed else 'f'}\t{row.build_ms}"
+        f"\t{row.created_at.isoformat()}\t{answered}\n"
+    )
+
+
+def _json_field(value: Any) -> str:
+    return escaped(_json_text(value)) if value else "{}"
 
 
 _json_text: Callable[[Any], str] = json.JSONEncoder(default=dict).encode

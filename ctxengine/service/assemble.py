@@ -15,6 +15,7 @@ from django.db import transaction
 
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.history.project import project
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
@@ -51,6 +52,7 @@ from ctxengine.service.jobs.wait_for import wait_for
 from ctxengine.service.markers import reaching
 from ctxengine.service.memory_lines import memory_draft
 from ctxengine.service.memory_source import with_embedded
+from ctxengine.service.projections import decision_in_force
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
@@ -236,7 +238,11 @@ def _prepare(
             standing=standing,
             compactor=compactor_of(log, facts.plan, standing, below=below, defer=defer),
             sent=sent,
+            projection=projection,
         )
+
+    wanted = wanted.model_copy(update={"projection": decision_in_force(wanted.engine, log, run)})
+    projection = project(log, facts, wanted, counter)
 
     try:
         prepared = attempt(defer=facts.plan.policy.compaction == "model")

@@ -31,6 +31,8 @@ def make_room(*, actor: Actor, session: SessionRow, run: RunRow) -> None:
 
     Where that is refused or does not pay, the run goes on as it is.
     """
+    if session.engine != "suffix":
+        return
     if run.steps or not run.seed_event_sequence or not binds_reasoning(session.model):
         return
     log = log_of(session)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ctxengine.engine.build import BuildOptions
+from ctxengine.engine.history.projection import HISTORY_FORMS
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
 from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.recorded_step import rebuild
 from ctxengine.engine.request import ModelRequest
-from ctxengine.engine.step import StepInputs, inputs_of, rebuild
+from ctxengine.engine.step import StepInputs, inputs_of
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Body, Event, ItemRow, Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.service.access import plan_row_of
@@ -84,8 +86,8 @@ def erased_digests(
     gone = list(erased.values_list("id", flat=True))
     if not gone:
         return {}
-    # Pinned units stand before the cut.
-    first = min((inputs.cut, *inputs.pinned))
+    # Pinned units stand before the cut, and a recorded decision may show any of them.
+    first = 0 if inputs.projection is not None else min((inputs.cut, *inputs.pinned))
     events = Event.objects.filter(
         **key, body_id__in=gone, sequence__gte=first, sequence__lte=inputs.content_head
     ).values_list("sequence", flat=True)
@@ -112,5 +114,7 @@ def rendered_under(plan: Plan) -> str:
 
 def form_in(inputs: StepInputs, unit: int) -> str:
     """The form in which a unit stands in the request made from these inputs."""
+    if unit < inputs.boundary and inputs.engine in HISTORY_FORMS:
+        return HISTORY_FORMS[inputs.engine]
     floor = inputs.pointer if unit < inputs.boundary else inputs.active_pointer
     return "pointer" if unit < floor else "whole"

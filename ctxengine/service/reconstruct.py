@@ -58,6 +58,8 @@ _SOURCE_OF = {
     EntryType.ASSISTANT: "model",
     EntryType.SUMMARY: "summary:foreign",
 }
+OUTLINED_FROM = 250
+"""Answers in a session from which its requests are outlined and rebuilt later; fewer are rebuilt on the spot."""
 _REQUESTS_HELD = 100
 """Rows of requests that wait to be written together: each is larger than the message it asked for."""
 _BUILD = BuildOptions(validate=False, with_body=False)
@@ -71,8 +73,10 @@ class Reconstructed:
     plan: PlanRow
     log: MemoryLog
     runs: list[RunRow] = field(default_factory=list)
-    requests: list[RequestRow] = field(default_factory=list)
+    requests: list[RequestRow | OutlinedRow] = field(default_factory=list)
     """Those that nobody took over yet."""
+    outlined: int = 0
+    """Requests that are not rebuilt yet."""
     run_places: list[int] = field(default_factory=list)
     """Index of the entry that opened each run."""
     digests: dict[Key, str] = field(default_factory=dict)
@@ -93,16 +97,20 @@ class Reconstruction:
         format: str,
         now: datetime,
         parent: UUID | None = None,
-        take_requests: Callable[[list[RequestRow]], None] | None = None,
+        take_requests: Callable[[list[RequestRow | OutlinedRow]], None] | None = None,
+        outlined_from: int = OUTLINED_FROM,
     ) -> None:
         """Resolve the session's plan; nothing is written anywhere.
 
         Args:
             take_requests: is given rows of requests as they come, some at a time; None keeps all.
+            outlined_from: answers from which requests are outlined.
         """
         self._take_requests = take_requests
-        self._answering: RequestRow | None = None
+        self._answering: RequestRow | OutlinedRow | None = None
         """The newest request."""
+        self._started: list[EventDraft] = []
+        """The event of an outlined request, which is appended with the answer to it."""
         self._cut = 0
         self.foreign = foreign
         self.now = now
@@ -119,6 +127,11 @@ class Reconstruction:
         )
         self.derivation = Derivation(self.counter, foreign_as_pointer=True)
         self.memo = BuildMemo()
+        self._outlines: Outlines | None = None
+        if sum(entry.type is EntryType.ASSISTANT for entry in foreign.entries) >= outlined_from:
+            self._outlines = Outlines(
+                self.log, self.facts, self._inputs(), self.memo.counter(self.counter)
+            )
         batch = self.log.append(
             [imported_event(foreign, file_sha256, format, parent), plan_draft(plan)],
             expected=EventSeq(0),
@@ -164,6 +177,8 @@ class Reconstruction:
         self.out.run_places.append(place)
         session = self.out.session
         session.runs += 1
+        if self._outlines is not None:
+            self._outlines.run_opened()
         self.out.runs.append(
             RunRow(
                 tenant_id=session.tenant_id,
@@ -200,7 +215,8 @@ class Reconstruction:
 
     def _append(self, place: int, entry: Entry) -> None:
         run = self.out.runs[-1]
-        sequence = EventSeq(self.log.head().sequence + 1)
+        started, self._started = self._started, []
+        sequence = EventSeq(self.log.head().sequence + len(started) + 1)
         call = self._call(entry)
         draft = content_draft(
             self.log,
@@ -216,7 +232,9 @@ class Reconstruction:
             answers=call,
             is_error=entry.is_error,
         )
-        batch = self.log.append([draft], expected=None, at=self.now)
+        batch = self.log.append([*started, draft], expected=None, at=self.now)
+        if self._outlines is not None and batch.items:
+            self._outlines.took_in(batch.items)
         self._sequence_of[place] = sequence
         if not entry.synthetic:
             self.out.kept_items += len(batch.items)
@@ -251,7 +269,7 @@ class Reconstruction:
             payload["extra"] = model_view(entry.extra)[:4000]
         return payload
 
-    def _answers(self, request: RequestRow) -> bool:
+    def _answers(self, request: RequestRow | OutlinedRow) -> bool:
         return request.content_sequence == self.log.head().content_sequence
 
     def _request(self, entry: Entry) -> None:
@@ -260,20 +278,17 @@ class Reconstruction:
         if head.content_sequence == 0 or self.log.open_calls():
             return
         plan = self.facts.plan
-        wanted = StepInputs(
-            head=head.sequence,
-            content_head=head.content_sequence,
-            boundary=run.seed_event_sequence or 1,
-            epoch=1,
-            engine=plan.engine,
-            builder=plan.builder,
-            renderer=plan.renderer,
-            counter=plan.counter,
-            policy=plan.policy.label,
-            framing=plan.framing_version,
-            now=iso_of(self._last_at or entry.at),
+        wanted = self._inputs().model_copy(
+            update={
+                "head": head.sequence,
+                "content_head": head.content_sequence,
+                "boundary": run.seed_event_sequence or 1,
+                "now": iso_of(self._last_at or entry.at),
+            }
         )
-        floors = floors_of(self.log.newest_yields(), fixed_frame(plan, 1_000_000).total)
+        floors = floors_of(self.log.newest_yields(), self._total)
+        if self._outlines is not None and self._outline(run, entry, wanted, floors):
+            return
         counter = self.memo.counter(self.counter)
         try:
             prepared = prepare(
@@ -332,6 +347,22 @@ class Reconstruction:
             # A cut only moves on: what stands before it is in no later request.
             self._cut = prepared.inputs.cut
             self.log.let_go(EventSeq(self._cut))
+
+    def _inputs(self) -> StepInputs:
+        """What the inputs of all requests share."""
+        plan = self.facts.plan
+        return StepInputs(
+            head=0,
+            content_head=0,
+            boundary=0,
+            epoch=1,
+            engine=plan.engine,
+            builder=plan.builder,
+            renderer=plan.renderer,
+            counter=plan.counter,
+            policy=plan.policy.label,
+            framing=plan.framing_version,
+        )
 
     def _hand_over(self) -> None:
         if self._take_requests is not None:

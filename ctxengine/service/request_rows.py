@@ -181,7 +181,9 @@ def request_row(
                 for sequence, digest in built.marked_digests(inputs.marks).items()
             },
             "fresh": fresh_digest(built),
-            "summary": summary_digest(built) if inputs.packets else "",
+            "summary": summary_digest(built)
+            if inputs.packets or inputs.projection is not None
+            else "",
         }
     )
     return RequestRow(

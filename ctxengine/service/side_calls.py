@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError, connection
+
 from ctxengine.engine.tokens.usage import Usage
 from ctxengine.ledger.models import SideCallRow
 from ctxengine.providers.adapters.contract import (
@@ -27,6 +29,8 @@ T = TypeVar("T")
 
 COMPLETED = "completed"
 _MOST_MODEL_CHARS = 200
+_DATABASE_PATIENCE_S = 10.0
+_DATABASE_REST_S = 0.3
 
 
 def side_call(
@@ -119,7 +123,7 @@ def _recorded(
     except BaseException as error:
         row.outcome = error.code if isinstance(error, ProviderError) else "interrupted"
         row.latency_ms = _milliseconds_since(start)
-        row.save(force_insert=True)
+        _keep(row)
         raise
     row.outcome = COMPLETED
     row.latency_ms = _milliseconds_since(start)
@@ -131,8 +135,23 @@ def _recorded(
             "extra_output": usage.extra_output,
         }
         row.cost_microdollars = usage_cost(row.provider, row.model, usage, at=row.at)
-    row.save(force_insert=True)
+    _keep(row)
     return answer
+
+
+def _keep(row: SideCallRow) -> None:
+    """Write the row. It stands for money spent, so a database that is away for a moment is waited for."""
+    patience = time.monotonic() + _DATABASE_PATIENCE_S
+    while True:
+        try:
+            row.save(force_insert=True)
+        except (OperationalError, InterfaceError):
+            if connection.in_atomic_block or time.monotonic() > patience:
+                raise
+            connection.close()
+            time.sleep(_DATABASE_REST_S)
+        else:
+            return
 
 
 def _milliseconds_since(start: float) -> int:

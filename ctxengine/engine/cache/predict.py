@@ -250,11 +250,19 @@ def _automatic(
         read,
         0,
         total - read,
-        tuple(kept[:2] + kept[2:][-(_KEPT - 2) :]),
+        _carried(kept, trail),
         why,
         at=live[-1].digest if live else "",
         measured=_told(known, live[-1].digest) if live else None,
     )
+
+
+def _carried(kept: Sequence[Entry], trail: Trail) -> tuple[Entry, ...]:
+    """The prefix, the newest places, and the one that a run's end goes back to when the reasoning behind it leaves."""
+    oldest = max(2, len(kept) - (_KEPT - 2))
+    at = trail.before_reasoning
+    back = () if at is None or not 2 <= at < oldest else (kept[at],)
+    return (*kept[:2], *back, *kept[oldest:])
 
 
 def _told(known: Mapping[str, Entry], digest: str) -> int | None:

@@ -53,6 +53,8 @@ class Trail:
     """Index of the place up to which the next step repeats this request, where nothing is rewritten."""
     images: bool
     """Whether pictures stand in it, which decides about matching messages on Anthropic's cache."""
+    before_reasoning: int | None = None
+    """Index of the last place without reasoning before it: what the next run still shares. None where none is replayed."""
 
     @property
     def end(self) -> Place:
@@ -77,7 +79,8 @@ def trail_of(request: ModelRequest) -> Trail:
     for stretch in request.stretches:
         walk.pass_by(stretch)
     prefix = int(bool(request.prefix.tools))
-    return Trail(_positioned(walk.ends, request, api), prefix, walk.stable, images)
+    places = _positioned(walk.ends, request, api)
+    return Trail(places, prefix, walk.stable, images, walk.before_reasoning)
 
 
 class _Walk:
@@ -99,6 +102,7 @@ class _Walk:
         self._add_bare(self.ends[0].digest if self.ends else "", plan.wire_prefix_sha256)
         self._note(self.tokens, 0)
         self.stable = len(self.ends) - 1
+        self.before_reasoning: int | None = None
         if images:
             # With its first picture, a request matches no message that was cached without one.
             self.chain.update(b"images")
@@ -118,6 +122,9 @@ class _Walk:
             return
         self._behind -= len(stretch.units)
         apart = self._reasoning.get(stretch.units[0].sequence, 0) if len(stretch.units) == 1 else 0
+        reasoned = len(stretch.units) == 1 and stretch.units[0].sequence in self._reasoning
+        if reasoned and self.before_reasoning is None:
+            self.before_reasoning = len(self.ends) - 1
         first = max(0, len(stretch.units) - max(1, _NEWEST - self._behind))
         self.chain.update("".join(stretch.digests[:first]).encode())
         self._add_bare(*(_said(unit, stretch.form) for unit in stretch.units[:first]))
