@@ -1,4 +1,4 @@
-"""The health check: is this process able to serve, database included, and is there somebody to do jobs."""
+"""Health: `livez` says that this process runs, `healthz` that it can serve, database included, and who does the jobs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ from ctxengine.service.jobs.presence import workers_present
 
 _log = logging.getLogger(__name__)
 _ASK_THE_BROKER_EVERY_S = 2.0
+
+
+@never_cache
+@require_safe
+def livez(request: HttpRequest) -> JsonResponse:
+    """200 as long as the process answers at all: a reason to restart it is when this fails, not when the database does."""
+    return JsonResponse({"status": "ok"})
 
 
 @never_cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Value
 
 
 class PlanRow(models.Model):
@@ -32,9 +33,9 @@ class PlanRow(models.Model):
     renderer = models.CharField(max_length=48)
     counter = models.CharField(max_length=96)
     warnings = models.JSONField(default=list)
-    cost_model = models.JSONField(default=dict)
+    cost_model = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     """Dated prices of the model, pinned with the plan, in US dollars per million tokens; empty where unknown."""
-    measured = models.JSONField(default=dict)
+    measured = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     """What the provider's counting endpoint said of the prefix, once a job has asked; empty until then."""
     created_at = models.DateTimeField()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Value
 
 
 class RequestRow(models.Model):
@@ -41,7 +42,7 @@ class RequestRow(models.Model):
     """`built`, `answered` or `failed`."""
     usage = models.JSONField(default=dict)
     """As reported by the provider, in disjoint buckets; empty when not reported."""
-    verdict = models.JSONField(default=dict)
+    verdict = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     """What was predicted of the cache against what was reported, with the cause of a shortfall; empty until answered."""
     error = models.JSONField(default=dict)
     reconstructed = models.BooleanField(default=False)
