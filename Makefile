@@ -5,16 +5,22 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 PORT ?= 8000
 TURNS ?= 8
+N ?= 2000
+LEVELS ?= 1,2,4,8,16,32
+SECONDS_EACH ?= 8
 SOURCES := $(wildcard ctxengine inspector api workers manage.py)
 TEMPLATES := $(wildcard templates inspector api)
 
-.PHONY: help install install-test up examples test faults lint types format lock clean
+.PHONY: help install install-test up examples test faults fuzz load bench lint types format lock clean
 
 help:
 	@echo "make up        install, start everything and print the address and the login (PORT=8000)"
 	@echo "make examples  run the example agents on all three APIs against the strict local provider (TURNS=8)"
 	@echo "make test      install what the tests need and run every check"
 	@echo "make faults    only the tests that kill workers, brokers and databases"
+	@echo "make bench     the benchmark report, bench/report.md (a quarter of an hour on a quiet machine)"
+	@echo "make fuzz      generated and hostile calls against the whole API (N=2000)"
+	@echo "make load      many runtimes at once against real processes (LEVELS=1,2,4,8,16,32)"
 	@echo "make install   build .venv from the lock"
 	@echo "make lint      ruff, import contracts, deployment, API schema, templates, spelling"
 	@echo "make types     mypy"
@@ -40,8 +46,19 @@ examples: install
 test: install-test lint types
 	$(PY) -m pytest -n 2
 
+# Everywhere: at each commit of each write, not at the last alone; and docs/faults.md is written anew from what passed.
 faults: install-test
-	$(PY) -m pytest -m faults -p no:randomly
+	CTX_FAULTS_EVERYWHERE=1 CTX_WRITE_FAULTS_PAGE=1 $(PY) -m pytest -m faults -p no:randomly
+	$(PY) -m pytest -q tests/faults/test_faults_page.py
+
+fuzz: install-test
+	$(PY) -m tests.fuzz.drive --calls $(N)
+
+load: install-test
+	$(PY) -m bench.load --levels $(LEVELS) --seconds $(SECONDS_EACH)
+
+bench: install-test
+	$(PY) -m bench.report --speed
 
 lint: install-test
 	$(PY) -m ruff check .

@@ -1,7 +1,8 @@
 """`Idempotency-Key`: a repeated write is answered again, never done again (design 5).
 
 A row is laid before the work and closed after it with the status and the ids from which the answer
-is rebuilt. A refusal removes the row, since nothing was done.
+is rebuilt. A refusal removes the row, since nothing was done. A process that dies leaves its row open; it names the
+database connection of its claim, so that a repeat sees at once that nobody works on it any more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -21,7 +23,9 @@ from ctxengine.ledger.models import Idempotency
 KEPT = timedelta(hours=24)
 """How long a repeat is recognised."""
 LEASE = timedelta(minutes=2)
-"""A row that is open for longer belongs to a process that died; its work may be done again. Writes that wait have more."""
+"""A row that is open for longer belongs to a process that died; its work may be done again. Writes that wait have more.
+This is for what the connection does not tell: a machine that vanished, or a pooler between us and the database."""
+_HOLDER = "holder"
 RETRY_AFTER_S = 1
 
 _MAX_KEY_CHARS = 255
@@ -77,7 +81,7 @@ def call_of(
     for chunk in (request.META.get("QUERY_STRING", "").encode("utf-8", "replace"), *content):
         state.update(len(chunk).to_bytes(8, "big"))
         state.update(chunk)
-    operation = f"{request.method} {request.path}"[:128]
+    operation = _storable(f"{request.method} {request.path}"[:128])
     return Call(tenant_id, key, operation, state.hexdigest(), timezone.now(), lease)
 
 
@@ -91,7 +95,12 @@ def begin(call: Call) -> Earlier | None:
     row, fresh = Idempotency.objects.get_or_create(
         tenant_id=call.tenant_id,
         key=call.key,
-        defaults={"operation": call.operation, "body_sha256": call.digest, "created_at": now},
+        defaults={
+            "operation": call.operation,
+            "body_sha256": call.digest,
+            "resource": _held_by_us(),
+            "created_at": now,
+        },
     )
     if fresh:
         _sweep(call)
@@ -108,7 +117,7 @@ def begin(call: Call) -> Earlier | None:
         )
     if row.status is not None:
         return Earlier(row.status, row.resource)
-    if row.created_at <= now - call.lease:
+    if row.created_at <= now - call.lease or _holder_is_gone(row):
         _take_over(call, row)
         return None
     raise _in_progress()
@@ -145,17 +154,42 @@ def _claimed(call: Call) -> QuerySet[Idempotency]:
 
 
 def _take_over(call: Call, row: Idempotency) -> None:
+    # As it was read: a holder that finished meanwhile has closed the row, and its connection with it.
     won = Idempotency.objects.filter(
-        tenant_id=call.tenant_id, key=call.key, created_at=row.created_at
+        tenant_id=call.tenant_id, key=call.key, created_at=row.created_at, status=row.status
     ).update(
         operation=call.operation,
         body_sha256=call.digest,
         status=None,
-        resource={},
+        resource=_held_by_us(),
         created_at=call.claimed_at,
     )
     if not won:
         raise _in_progress()
+
+
+def _held_by_us() -> dict[str, Any]:
+    """What an open row says of its holder: the number of the connection's server process."""
+    connection.ensure_connection()
+    return {_HOLDER: connection.connection.info.backend_pid}
+
+
+def _holder_is_gone(row: Idempotency) -> bool:
+    """Whether the connection that laid an open row is closed: its process died, or the database restarted under it.
+
+    Should the process live after all, it can no longer commit what it did: `finish` compares its claim.
+    """
+    holder, own = row.resource.get(_HOLDER), _held_by_us()[_HOLDER]
+    if not isinstance(holder, int):
+        return False
+    with connection.cursor() as cursor:
+        # Behind a pooler the numbers are not the server's, and say nothing. A holder that is us has ended its call.
+        cursor.execute(
+            "SELECT pg_backend_pid() = %s AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s AND pid <> %s)",
+            [own, holder, own],
+        )
+        (gone,) = cursor.fetchone() or (False,)
+    return bool(gone)
 
 
 def _in_progress() -> Problem:

@@ -59,6 +59,7 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ),
     ProblemKind("unauthenticated", 401, "No valid API key", "Send `Authorization: Bearer KEY`."),
     ProblemKind("scope_missing", 403, "The key may not do this", "Use a key with that scope."),
+    ProblemKind("read_only", 403, "The site is read-only", "Write later, or ask its operator."),
     ProblemKind("not_found", 404, "Nothing there", "Check the address; other tenants are hidden."),
     ProblemKind("method_not_allowed", 405, "Wrong method", "Use one that the Allow header names."),
     ProblemKind(
@@ -89,6 +90,9 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("depth_exceeded", 409, "A summary merges once", "Hand the work to a child run."),
     ProblemKind("no_progress", 409, "It would not shrink", "Hand the work to a child run."),
     ProblemKind("nothing_to_compact", 409, "Nothing is left to compact", "Append something first."),
+    ProblemKind("nothing_to_reset", 409, "No turn stands before it", "Let a turn close first."),
+    ProblemKind("reset_unavailable", 422, "This engine is not reset", "Compact the session."),
+    ProblemKind("no_room", 409, "The model leaves no room for it", "Choose a larger model."),
     ProblemKind("does_not_pay", 409, "It does not pay", "Wait, or force it."),
     ProblemKind("abnormal_stop", 409, "The summary was not finished", "Try again."),
     ProblemKind("empty_summary", 409, "The summary is empty", "Try again."),
@@ -102,6 +106,18 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ),
     ProblemKind("probe_not_allowed", 409, "The probe would cost money", "Agree with `hosted`."),
     ProblemKind("provider_failed", 409, "The provider did not answer", "See `detail`."),
+    ProblemKind(
+        "compaction_failed",
+        409,
+        "A compaction failed, and nothing was changed",
+        "Follow `remedy`; where `retryable`, assemble again after `retry_after_s`.",
+    ),
+    ProblemKind(
+        "context_length_exceeded",
+        409,
+        "The request does not fit, and nothing was clipped",
+        "End the run, compact by hand, or choose a larger window.",
+    ),
     ProblemKind("compaction_off", 409, "The policy wants no summaries", "Change the policy."),
     ProblemKind("compaction_merged", 409, "It was merged", "Undo the merge first."),
     ProblemKind("compaction_covered", 409, "A later one rests on it", "Undo that one first."),
@@ -114,6 +130,7 @@ PROBLEMS: tuple[ProblemKind, ...] = (
         "Name the parent run; leave `principal` out.",
     ),
     ProblemKind("invalid_target", 422, "The form does not go with it", "Name another target."),
+    ProblemKind("invalid_card", 422, "A card tool cannot be used", "Mend its card description."),
     ProblemKind("unknown_constraint", 422, "No such constraint", "Use an id of the state."),
     ProblemKind("constraints_full", 422, "Constraints are at their cap", "Lift one first."),
     ProblemKind("working_state_full", 422, "The working state is full", "Say it shorter."),
@@ -162,6 +179,12 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("length_required", 411, "The length is missing", "Send Content-Length."),
     ProblemKind("too_large", 413, "The body is too large", "Stay below the limit named."),
     ProblemKind(
+        "too_many_calls",
+        429,
+        "The key has made too many calls",
+        "Repeat after the seconds that Retry-After names.",
+    ),
+    ProblemKind(
         "unsupported_media_type", 415, "The body has the wrong type", "Send application/json."
     ),
     ProblemKind("missing_field", 422, "A required field is missing", "Send the fields named."),
@@ -180,6 +203,12 @@ PROBLEMS: tuple[ProblemKind, ...] = (
         "The result claims more trust than its tool allows",
         "Claim at most the tool's result_trust.",
     ),
+    ProblemKind("unknown_model", 422, "Nobody knows whose model it is", "Write PROVIDER/NAME."),
+    ProblemKind("too_many_cells", 422, "The replay is too large", "Ask for several replays."),
+    ProblemKind(
+        "nothing_to_replay", 409, "No model was asked yet", "Replay it once it has a request."
+    ),
+    ProblemKind("content_erased", 409, "Some of its content was erased", "Replay another session."),
     ProblemKind("unknown_engine", 422, "No such engine", "Use one of those named."),
     ProblemKind(
         "invalid_schema", 422, "A tool schema cannot be used", "Send a JSON Schema object."
@@ -322,8 +351,12 @@ def _framework_refusal(error: APIException) -> HttpResponse:
         404: "not_found",
         405: "method_not_allowed",
         415: "unsupported_media_type",
+        429: "too_many_calls",
     }
     headers: dict[str, str] = {}
+    wait = getattr(error, "wait", None)
+    if wait is not None:
+        headers["Retry-After"] = str(wait)
     challenge = getattr(error, "auth_header", None)
     if challenge:
         headers["WWW-Authenticate"] = str(challenge)

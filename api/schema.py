@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -219,7 +220,7 @@ def docs(request: HttpRequest) -> HttpResponse:
 
 
 def _names_in(path: str) -> list[str]:
-    return [part[1:].partition("}")[0] for part in path.split("/") if part.startswith("{")]
+    return re.findall(r"\{([^}]+)\}", path)
 
 
 def _query_parameters(parameters: Mapping[str, Parameter]) -> list[Schema]:

@@ -12,11 +12,13 @@ from api.schema import docs
 from api.v1.assemble import AssembleView
 from api.v1.authority import AuthorityDocumentView
 from api.v1.capacity import CapacityView
+from api.v1.cards import CardsView
 from api.v1.compactions import CompactionsView, UndoCompactionView
 from api.v1.configure import ConfiguredSessionView
 from api.v1.ends import EndRunView, EndSessionView
 from api.v1.epochs import EpochsView
 from api.v1.events import EventsView
+from api.v1.evidence import EvidenceView, SessionEvidenceView
 from api.v1.exports import ExportView
 from api.v1.imports import ImportsView, ImportView
 from api.v1.items import ItemView
@@ -26,7 +28,15 @@ from api.v1.people import ErasePersonView
 from api.v1.personas import PersonaDocumentView, PersonasView
 from api.v1.plans import CurrentPlanView, EpochPlanView, PlansView
 from api.v1.presentation import PresentationView
+from api.v1.presentations import (
+    FeedbackView,
+    PresentationEventView,
+    PresentationsView,
+    SelectionView,
+)
+from api.v1.replays import LabReplayView, ReplayStepsView, ReplaysView
 from api.v1.requests import DiffView, ReplayView, RequestBodyView, RequestsView, RequestView
+from api.v1.reset import ResetView
 from api.v1.responses import ResponsesView
 from api.v1.runs import RunsView
 from api.v1.sessions import SessionsView
@@ -107,6 +117,22 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="api-undo-compaction",
     ),
     path(f"{_SESSION}/presentation", PresentationView.as_view(), name="api-presentation"),
+    path(f"{_SESSION}/presentations", PresentationsView.as_view(), name="api-presentations"),
+    path(
+        f"{_SESSION}/presentations/<ctx_epoch:event>",
+        PresentationEventView.as_view(),
+        name="api-presentation-event",
+    ),
+    path(
+        f"{_SESSION}/presentations/<ctx_epoch:event>/feedback",
+        FeedbackView.as_view(),
+        name="api-presentation-feedback",
+    ),
+    path(
+        f"{_SESSION}/presentations/<ctx_epoch:event>/selection",
+        SelectionView.as_view(),
+        name="api-presentation-selection",
+    ),
     path(f"{_SESSION}/authority", AuthorityDocumentView.as_view(), name="api-authority"),
     path(f"{_SESSION}/tools/<path:tool>/revoke", RevokeToolView.as_view(), name="api-revoke-tool"),
     path(
@@ -114,11 +140,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path(f"{_SESSION}/runs", RunsView.as_view(), name="api-runs"),
     path(f"{_SESSION}/end", EndSessionView.as_view(), name="api-end-session"),
+    path(f"{_SESSION}/reset", ResetView.as_view(), name="api-reset-session"),
     path(f"{_SESSION}/epochs", EpochsView.as_view(), name="api-epochs"),
     path(f"{_SESSION}/events", EventsView.as_view(), name="api-events"),
     path(f"{_SESSION}/requests", RequestsView.as_view(), name="api-requests"),
     path(f"{_SESSION}/export", ExportView.as_view(), name="api-export"),
     path(f"{_SESSION}/items/<ctx_item:item>", ItemView.as_view(), name="api-item"),
+    path(f"{_SESSION}/cards", CardsView.as_view(), name="api-cards"),
+    path(
+        f"{_SESSION}/evidence/<ctx_item:item>",
+        SessionEvidenceView.as_view(),
+        name="api-session-evidence",
+    ),
+    path("v1/evidence/<uuid:session>:<ctx_item:item>", EvidenceView.as_view(), name="api-evidence"),
     path(f"{_SESSION}/plan", CurrentPlanView.as_view(), name="api-plan"),
     path(f"{_SESSION}/plans", PlansView.as_view(), name="api-plans"),
     path(f"{_SESSION}/plans/<ctx_epoch:epoch>", EpochPlanView.as_view(), name="api-epoch-plan"),
@@ -140,7 +174,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("v1/jobs/<uuid:job>", JobView.as_view(), name="api-job"),
     path("v1/jobs/<uuid:job>/cancel", CancelJobView.as_view(), name="api-cancel-job"),
     path("v1/jobs/<uuid:job>/retry", RetryJobView.as_view(), name="api-retry-job"),
+    path("v1/replays", ReplaysView.as_view(), name="api-replays"),
+    path("v1/replays/<uuid:replay>", LabReplayView.as_view(), name="api-lab-replay"),
+    path(
+        "v1/replays/<uuid:replay>/cells/<ctx_epoch:cell>/steps",
+        ReplayStepsView.as_view(),
+        name="api-replay-steps",
+    ),
     path("v1/imports", ImportsView.as_view(), name="api-imports"),
     path("v1/imports/<ctx_sha256:sha256>", ImportView.as_view(), name="api-import"),
-    re_path(r"^(?P<rest>.*)$", nothing_here),
+    # Line ends included, or such an address would be answered by the console's page.
+    re_path(r"^(?P<rest>[\s\S]*)\Z", nothing_here),
 ]

@@ -23,6 +23,7 @@ from api.pagination import parameters_of
 from api.problems import Problem, handle_error
 from api.schema import ApiSchema, Operations, Parameters
 from api.shapes.base import FieldErrors
+from api.throttling import KeyRate
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.specs import Actor, ServiceError
 
@@ -49,6 +50,7 @@ class ApiView(APIView):
 
     authentication_classes = (BearerKey,)
     permission_classes = (HasScope,)
+    throttle_classes = (KeyRate,)
     parser_classes = ()
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = AlwaysJson

@@ -4,9 +4,10 @@ Usage:
     python -m bench.importing [--items 20000] [--rounds 3]
 
 The transcript is the referee's where its scripts are at hand, else the sample generator's. Deriving (decode, count, hash,
-chain) is measured without requests, and once more with every request rebuilt, which is what an import does. The floor reads the
-same text with the fastest JSON reader, takes one sha256 of each message and copies one row of each. Stages are in processor
-seconds of this process, what waits for the database in seconds of the clock as well.
+chain) is measured without requests, with every request rebuilt on the spot, as for a short session, and with outlined ones, as
+for a long one; rebuilding those is measured on the first of them. The floor reads the same text with the fastest JSON reader,
+takes one sha256 of each message and copies one row of each. Stages are in processor seconds of this process, what waits for the
+database in seconds of the clock as well.
 """
 
 from __future__ import annotations
@@ -95,12 +96,15 @@ def measure(items: int, rounds: int) -> None:
         gc.collect()
         for label, seconds in stages(tenant.id, text).items():
             found.setdefault(label, []).append(seconds)
+    each = statistics.median(found.pop(_EACH_LATER))
     for label, times in found.items():
         line(label, items, statistics.median(times))
-    whole, floor = (
-        statistics.median(found[label]) for label in ("the whole import (clock)", "floor (clock)")
-    )
-    print(f"  the whole import takes {whole / floor:.1f}x its floor")
+    for clock in (" (clock)", ""):
+        whole, floor = (
+            statistics.median(found[f"{label}{clock}"]) for label in ("the whole import", "floor")
+        )
+        print(f"  the whole import takes {whole / floor:.1f}x its floor{clock}")
+    print(f"  an outlined request is rebuilt in {each * 1e3:.2f} ms (clock)")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"  peak resident memory {peak / 1024:,.0f} MiB; the file has {len(text) / 2**20:,.1f} MiB"
@@ -114,6 +118,7 @@ def stages(tenant: uuid.UUID, text: str) -> dict[str, float]:
     from ctxengine.engine.importers.registry import read
     from ctxengine.ledger.bulk import write_log
     from ctxengine.service.import_transcript import import_file
+    from ctxengine.service.imports.complete import complete_requests
     from ctxengine.service.reconstruct import Reconstruction
     from ctxengine.service.specs import Actor
 
@@ -123,9 +128,10 @@ def stages(tenant: uuid.UUID, text: str) -> dict[str, float]:
 
     taken = {"reading": spent(lambda: read(text, name="long.json"), time.thread_time)}
     made: list[Any] = []
-    for label, kind in (
-        ("deriving and chaining", DerivedOnly),
-        ("requests as well", Reconstruction),
+    for label, kind, outlined_from in (
+        ("deriving and chaining", DerivedOnly, 0),
+        ("requests rebuilt at once", Reconstruction, sys.maxsize),
+        ("requests outlined", Reconstruction, 0),
     ):
         # A reconstruction lets go of what it has taken in, so each reads the text anew.
         (foreign,) = read(text, name="long.json").sessions
@@ -135,10 +141,10 @@ def stages(tenant: uuid.UUID, text: str) -> dict[str, float]:
             file_sha256="0" * 64,
             format="openai_chat",
             now=datetime.now(UTC),
-            take_requests=lambda rows: None,
+            outlined_from=outlined_from,
         )
         began = time.thread_time()
-        made.append(walk.run())
+        made[:] = [walk.run()]
         taken[label] = time.thread_time() - began
     log, session = made[-1].log, made[-1].session
 
@@ -152,16 +158,28 @@ def stages(tenant: uuid.UUID, text: str) -> dict[str, float]:
     # Blanks at its end make it a file that was not imported yet.
     data = [(text + " " * next(_rounds)).encode()]
     actor = Actor(tenant, "bench")
-    began = time.thread_time()
+    began, outcomes = time.process_time(), list[Any]()
     taken["the whole import (clock)"] = spent(
-        lambda: import_file(actor=actor, name="long.json", data=data.pop())
+        lambda: outcomes.append(import_file(actor=actor, name="long.json", data=data.pop()))
     )
-    taken["the whole import"] = time.thread_time() - began
+    taken["the whole import"] = time.process_time() - began
+    began = time.process_time()
     taken["floor (clock)"] = spent(lambda: floor(text))
+    taken["floor"] = time.process_time() - began
+    session_id, counts = outcomes[0].session_ids[0], list[int]()
+    later = spent(
+        lambda: counts.append(
+            complete_requests(tenant_id=tenant, session_id=session_id, last=_LATER)
+        )
+    )
+    taken[_EACH_LATER] = later / max(1, counts[0])
     return taken
 
 
 _rounds = iter(range(1, 1_000_000))
+_LATER = 1_000
+"""Outlined requests that are rebuilt."""
+_EACH_LATER = "one request rebuilt later (clock)"
 
 
 def floor(text: str) -> None:

@@ -24,12 +24,15 @@ _IDLE_S = 1.0
 
 
 @contextmanager
-def product(data: Path) -> Iterator[dict[str, Any]]:
+def product(data: Path, *, workers: int = 1, threads: int = 2) -> Iterator[dict[str, Any]]:
     """Start `manage.py up` on a data folder; gives what its JSON line says."""
     command = [
         sys.executable, "manage.py", "up", "--json", "--port", "0", "--data", str(data), "--no-samples",
     ]  # fmt: skip
-    environment = os.environ | {"CTX_WEB_WORKERS": "1", "CTX_WEB_THREADS": "2"}
+    environment = os.environ | {
+        "CTX_WEB_WORKERS": str(workers),
+        "CTX_WEB_THREADS": str(threads),
+    }
     child = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -45,7 +48,7 @@ def product(data: Path) -> Iterator[dict[str, Any]]:
             raise RuntimeError("manage.py up ended before it was ready; run it by hand to see why.")
         yield json.loads(line)
     finally:
-        _ended(child)
+        ended(child)
 
 
 @contextmanager
@@ -67,10 +70,10 @@ def bare_server(dsn: str) -> Iterator[int]:
         command, cwd=referee.FOLDER, env=environment, stderr=subprocess.DEVNULL
     )
     try:
-        _wait_for(port)
+        wait_for(port)
         yield port
     finally:
-        _ended(child)
+        ended(child)
 
 
 @contextmanager
@@ -107,7 +110,8 @@ class Client:
         self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def _wait_for(port: int) -> None:
+def wait_for(port: int) -> None:
+    """Wait until something listens there."""
     until = time.monotonic() + _READY_WITHIN_S
     while time.monotonic() < until:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -116,7 +120,8 @@ def _wait_for(port: int) -> None:
     raise RuntimeError(f"Nothing answered on port {port} within {_READY_WITHIN_S} s.")
 
 
-def _ended(child: subprocess.Popen[Any]) -> None:
+def ended(child: subprocess.Popen[Any]) -> None:
+    """End a process, kindly first."""
     child.send_signal(signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         child.wait(30)

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.cache import patch_vary_headers
@@ -46,9 +47,19 @@ class Viewer:
         return _RANK[self.role] >= _RANK[role]
 
     @property
+    def read_only(self) -> bool:
+        """Whether the whole site only reads for now."""
+        return bool(settings.CTX_READ_ONLY)
+
+    @property
     def is_operator(self) -> bool:
         """Whether the person may act, not only read."""
-        return self.at_least(Role.OPERATOR)
+        return self.at_least(Role.OPERATOR) and not self.read_only
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the person may also say who else may."""
+        return self.at_least(Role.ADMIN) and not self.read_only
 
     def must_operate(self, act: str) -> None:
         """Refuse an act of a person who may only read.
@@ -56,11 +67,22 @@ class Viewer:
         Raises:
             ServiceError: `role_too_low` (403), naming the act.
         """
-        if not self.is_operator:
+        self._must(Role.OPERATOR, act)
+
+    def must_administer(self, act: str) -> None:
+        """Refuse an act that only admins do.
+
+        Raises:
+            ServiceError: `role_too_low` (403), naming the act.
+        """
+        self._must(Role.ADMIN, act)
+
+    def _must(self, role: Role, act: str) -> None:
+        if not self.at_least(role):
             raise ServiceError(
                 "role_too_low",
                 403,
-                f"{act} needs the role {Role.OPERATOR.value}; yours here is {self.role.value}.",
+                f"{act} needs the role {role.value}; yours here is {self.role.value}.",
             )
 
 

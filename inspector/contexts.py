@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from ctxengine.ledger.models import AlertRule, SavedView
 from ctxengine.ledger.queries.events import EventPage
 from ctxengine.ledger.queries.imports import ImportDetail, ImportJob, ImportLine, RepairLine
 from ctxengine.ledger.queries.items import ItemContent
@@ -95,7 +97,20 @@ class OverviewPage:
     bill: Bill
     promises: tuple[Promise, ...]
     broken: int
+    firing: tuple[AlertRule, ...]
+    """Alerts that fire now."""
     worst: tuple[WorstSession, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsBox:
+    """The saved views of a list, and the form that saves this one."""
+
+    page: str
+    views: tuple[SavedView, ...]
+    current: str
+    """Query string of the list as it stands, without its place."""
+    owner: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,7 @@ class SessionsPage:
     filtered: bool
     address: str
     """The query string of this list, for the twins and the detail pages."""
+    views: ViewsBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +150,7 @@ class RequestsPage:
     """Filters without a field in the form, as another page's figure set them."""
     filtered: bool
     address: str
+    views: ViewsBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +207,8 @@ class ItemPage:
     """Whether everything is shown; a long text is shown in part, and says so."""
     lookalikes: int
     """Places that look like an envelope's delimiter."""
+    standings: tuple[Any, ...]
+    """`console_contexts.Standing`: how it stood in the newest requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 
 from ctxengine.service.specs import ServiceError
 from inspector.visible import one_line
@@ -38,7 +38,16 @@ def checked(request: HttpRequest, asks: Asks) -> None:
     Raises:
         AskError: naming the first parameter that it does not know or whose value it does not take.
     """
-    for name, values in request.GET.lists():
+    checked_query(request.GET, asks)
+
+
+def checked_query(query: QueryDict, asks: Asks) -> None:
+    """The same for a query string that stands somewhere else.
+
+    Raises:
+        AskError: as `checked`.
+    """
+    for name, values in query.lists():
         ask = asks.get(name)
         if ask is None:
             known = ", ".join(asks) or "none"

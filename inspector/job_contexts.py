@@ -14,7 +14,7 @@ from ctxengine.service.jobs.context import ASKED_BY
 from ctxengine.service.jobs.kinds import UnknownKind, kind_of
 from ctxengine.service.jobs.presence import workers_present
 from ctxengine.service.jobs.wait_for import FINAL
-from inspector.contexts import JobsTile, Shell
+from inspector.contexts import JobsTile, Shell, Tab
 
 _MARKS = {"done": ("ok", "✓"), "failed": ("bad", "✕"), "running": ("plain", "▶"), "queued": ("plain", "…")}  # fmt: skip
 
@@ -63,6 +63,7 @@ class JobsPage:
     """Jobs, filtered; the address holds the whole state."""
 
     shell: Shell
+    tabs: tuple[Tab, ...]
     problem: str
     chosen: dict[str, str]
     states: tuple[str, ...]

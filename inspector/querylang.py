@@ -21,8 +21,13 @@ class Query:
     terms: Mapping[str, str]
 
 
-def read_query(text: str, fields: tuple[str, ...]) -> Query:
+def read_query(text: str, fields: tuple[str, ...], *, quotes: bool = False) -> Query:
     """Read a query.
+
+    Args:
+        text: what was typed.
+        fields: names that may stand before a colon.
+        quotes: keep the quotes of quoted words, where they mean a phrase.
 
     Raises:
         QueryError: a term names a field that this list has not, or gives none a value twice.
@@ -32,6 +37,9 @@ def read_query(text: str, fields: tuple[str, ...]) -> Query:
     for match in _TERM.finditer(text):
         value = match["quoted"] if match["quoted"] is not None else match["plain"]
         name = match["field"]
+        if quotes and name is None:
+            words.append(match.group())
+            continue
         if name is None or (name not in fields and name in {"http", "https"}):
             words.append(match.group() if name else value)
             continue

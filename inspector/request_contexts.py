@@ -8,12 +8,13 @@ from uuid import UUID
 from ctxengine.engine.layout import Row
 from ctxengine.engine.manifest import RowTotal, Span
 from ctxengine.ledger.queries.events import EventPage
+from ctxengine.ledger.queries.guards import GuardVerdict
 from ctxengine.ledger.queries.items import ItemLine
 from ctxengine.ledger.queries.request import Neighbours, RequestDetail
 from ctxengine.ledger.queries.session import SessionHead
 from ctxengine.service.specs import Replay
 from inspector.bodydiff import PartChange
-from inspector.contexts import Shell, Tab
+from inspector.contexts import SessionFrame, Shell, Tab
 from inspector.jsonview import JsonPart
 from inspector.ruler import Ruler, Segment
 
@@ -38,12 +39,26 @@ class CachePanel:
 
 
 @dataclass(frozen=True, slots=True)
+class Walk:
+    """Neighbours of a request inside a filtered list."""
+
+    query: str
+    """Query string of the list."""
+    back: str
+    """Address of the list."""
+    newer: tuple[UUID, str] | None
+    older: tuple[UUID, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class RequestFrame:
     """What every tab of a request shows around its pane."""
 
     request: RequestDetail
     session: SessionHead
     near: Neighbours
+    walk: Walk | None
+    """The way through the filtered list that one came from; None where one came from elsewhere."""
     ruler: Ruler
     tabs: tuple[Tab, ...]
     ladder: tuple[tuple[str, str, str, int], ...]
@@ -57,6 +72,8 @@ class RequestFrame:
     markers: tuple[tuple[str, str, str], ...]
     """Cache markers: name, what it closes, life."""
     cache: CachePanel
+    guards: tuple[GuardVerdict, ...] = ()
+    """What drift guards said of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +105,29 @@ class RowsPage:
     sum_b: int
     out: tuple[tuple[Span, str], ...]
     """Left-out spans with what they lost to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofsPage:
+    """The newest requests of a session, proven."""
+
+    shell: Shell
+    frame: SessionFrame
+    proofs: tuple[tuple[UUID, str, Replay], ...]
+    """Request, label, verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeAwayPage:
+    """P5, last tab: ways to take the request along."""
+
+    shell: Shell
+    frame: RequestFrame
+    gone: str
+    """Why there is no body; empty when there is."""
+    command: str
+    """The shell command; empty where it is too long to be shown."""
+    command_size: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,11 +124,26 @@ def _words(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...
             continue
         if not one.strip() and not other.strip():
             one, other = drawn_spaces(one), drawn_spaces(other)
+        elif one and other and _edges(one) != _edges(other):
+            one, other = _drawn_edges(one), _drawn_edges(other)
         if one:
             old.append(Piece(one, True))
         if other:
             new.append(Piece(other, True))
     return tuple(old), tuple(new)
+
+
+def _edges(text: str) -> tuple[str, str]:
+    """The white space at both ends."""
+    inner = text.strip()
+    return text[: text.index(inner)], text[text.rindex(inner) + len(inner) :]
+
+
+def _drawn_edges(text: str) -> str:
+    if not text.strip():
+        return drawn_spaces(text)
+    before, after = _edges(text)
+    return drawn_spaces(before) + text.strip() + drawn_spaces(after)
 
 
 def _folded(lines: list[DiffLine]) -> tuple[DiffLine, ...]:

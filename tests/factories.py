@@ -207,7 +207,7 @@ def worked_session(tenant: Tenant, **fields: Any) -> LiveSession:
 def pressed_session(tenant: Tenant, **fields: Any) -> LiveSession:
     """A session whose small window makes history yield."""
     session = LiveSession(
-        tenant, window=9_000, policy=PolicySpec(reserve=1_000, history_floor=1_000), **fields
+        tenant, window=9_400, policy=PolicySpec(reserve=1_000, history_floor=1_000), **fields
     )
     for number in range(6):
         session.ask(f"Round {number}: run the suite once more.")

@@ -8,14 +8,17 @@ import time
 
 from django.db import Error, connection
 
+from ctxengine.service.alerts.look import look_at_alerts
 from ctxengine.service.expire import ask_for_upkeep
 from ctxengine.service.jobs.presence import show_presence
 from ctxengine.service.jobs.sweep import sweep
+from ctxengine.service.search.job import ask_for_index
 from workers.send import waiting
 
 _log = logging.getLogger(__name__)
 _EVERY_S = 2.0
 _UPKEEP_EVERY_S = 600.0
+_LOOK_EVERY_S = 30.0
 
 
 class Sweeper:
@@ -25,6 +28,7 @@ class Sweeper:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
         self._upkeep_at = 0.0
+        self._look_at = time.monotonic() + _LOOK_EVERY_S
 
     def start(self) -> None:
         """Begin."""
@@ -51,6 +55,10 @@ class Sweeper:
             if time.monotonic() >= self._upkeep_at:
                 ask_for_upkeep()
                 self._upkeep_at = time.monotonic() + _UPKEEP_EVERY_S
+            if time.monotonic() >= self._look_at:
+                ask_for_index()
+                look_at_alerts()
+                self._look_at = time.monotonic() + _LOOK_EVERY_S
         except Error as error:
             _log.warning("the sweeper found no database (%s)", type(error).__name__)
             connection.close()

@@ -16,6 +16,7 @@ from ctxengine.service.access import plan_row_of, request_of, session_of
 from ctxengine.service.body_of_request import request_body
 from ctxengine.service.cache_use import public_cache
 from ctxengine.service.delta import delta_of
+from ctxengine.service.imports.complete import complete_request, complete_requests
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Assembled
 from ctxengine.service.wiring import log_of, plan_from
@@ -57,7 +58,7 @@ _SHOWN_AS = {"session_id": "session", "run_id": "run"}
 
 
 def request_page(tenant_id: UUID, session_id: UUID, query: dict[str, Any]) -> Page:
-    """One page of a session's requests, oldest first. Two queries.
+    """One page of a session's requests, oldest first. Two queries, and those that rebuild what an import only outlined.
 
     Raises:
         Problem: `not_found`.
@@ -73,16 +74,21 @@ def request_page(tenant_id: UUID, session_id: UUID, query: dict[str, Any]) -> Pa
         rows = rows.filter(status=query["status"])
     found = list(rows.order_by("number").values(*_LINE)[: size + 1])
     shown = found[:size]
+    if any(not row["request_sha256"] for row in shown):
+        first, last = shown[0]["number"], shown[-1]["number"]
+        complete_requests(tenant_id=tenant_id, session_id=session_id, first=first, last=last)
+        shown = list(rows.order_by("number").values(*_LINE)[: len(shown)])
     key = [shown[-1]["number"]] if len(found) > size else None
     return Page([to_json(_named(row)) for row in shown], key)
 
 
 def request_facts(tenant_id: UUID, request_id: UUID) -> dict[str, Any]:
-    """One request with its manifest, budget, cache figures and inputs. One query.
+    """One request with its manifest, budget, cache figures and inputs, rebuilt first where an import only outlined it.
 
     Raises:
         Problem: `not_found`.
     """
+    complete_request(tenant_id=tenant_id, request_id=request_id)
     return _named(_row(tenant_id, request_id, *_LINE, *_WHOLE))
 
 

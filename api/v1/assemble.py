@@ -146,12 +146,23 @@ FOLLOW_UP_FIELDS = {
 """What `"assemble": true` adds to the answer of another call: one of them, or none while calls
 wait for results."""
 FOLLOW_UP_PARTS = (ASSEMBLED, LATER, PROBLEM)
-ASSEMBLE_PROBLEMS = ("budget_exceeded", "run_ended", "calls_pending", "stale_head")
+ASSEMBLE_PROBLEMS = ("budget_exceeded", "run_ended", "calls_pending", "stale_head", "content_gone")
 
 
 def assembled_json(assembled: Assembled) -> bytes:
-    """The answer. The request is joined in as it is, never written again."""
+    """The answer. The request is joined in as it is, never written again.
+
+    Raises:
+        ServiceError: 410 `content_gone` where the step was built already and some of its content was erased since.
+    """
     sent = assembled.body if assembled.delta is None else assembled.delta
+    if not sent:
+        raise ServiceError(
+            "content_gone",
+            410,
+            "This step was built before some of its content was erased, and cannot be handed out again. Append a message, or "
+            "end the run; the next step is built without it.",
+        )
     return joined(
         {
             "request_id": to_json(assembled.request_id),

@@ -37,6 +37,11 @@ TAKE_RESPONSE = Record(
     ),
     Member("usage", RawObject(), into="usage_raw", note="Left out: the one in the response."),
     Member("latency_ms", Whole(minimum=0, maximum=_MOST_MS)),
+    Member(
+        "first_token_ms",
+        Whole(minimum=0, maximum=_MOST_MS),
+        note="From sending to the first token, where the answer was streamed.",
+    ),
     Member("error", _ERROR, note="Instead of `response`: the provider refused or failed."),
     Member("assemble", Flag(), note="Answer with the next request as well, where there is one."),
     spec=TakeResponse,
@@ -62,11 +67,13 @@ RESPONSE_TAKEN = Component(
                 "type": "string",
                 "enum": ["tools", "finish", "redo", "reassemble", "fail"],
             },
-            "nudge": TEXT,
+            "nudge": {**TEXT, "description": "What the platform told the model beside it."},
             "code": TEXT,
+            "statement": {**TEXT, "description": "Ends the turn in place of the model's answer."},
+            "quoted": {**listed(TEXT), "description": "Items that the statement quotes."},
             **FOLLOW_UP_FIELDS,
         },
-        optional=("nudge", "code", *FOLLOW_UP_FIELDS),
+        optional=("nudge", "code", "statement", "quoted", *FOLLOW_UP_FIELDS),
     ),
     FOLLOW_UP_PARTS,
 )
@@ -102,6 +109,8 @@ class TakeResponseWrite(JsonWrite[ReportedResponse]):
             "next": taken.next,
             "nudge": taken.nudge,
             "code": taken.code,
+            "statement": taken.statement,
+            "quoted": taken.quoted,
             "follow": spec.assemble and _nothing_waits(taken),
         }
         if taken.calls and actor.idempotency_key:
@@ -120,7 +129,12 @@ class TakeResponseWrite(JsonWrite[ReportedResponse]):
             run, sequence, actions = (resource[name] for name in ("run", "response", "actions"))
             calls = calls_again(actor, run, sequence, actions)
         taken = ResponseTaken(
-            next=resource["next"], calls=calls, nudge=resource["nudge"], code=resource["code"]
+            next=resource["next"],
+            calls=calls,
+            nudge=resource["nudge"],
+            code=resource["code"],
+            statement=resource.get("statement"),
+            quoted=list(resource.get("quoted", ())),
         )
         return followed_again(actor, _taken_json(taken), resource)
 
@@ -160,10 +174,12 @@ def _taken_json(taken: ResponseTaken) -> bytes:
         "calls": array([_call_json(call) for call in taken.calls]),
         "next": to_json(taken.next),
     }
-    for name in ("nudge", "code"):
+    for name in ("nudge", "code", "statement"):
         value = getattr(taken, name)
         if value is not None:
             members[name] = to_json(value)
+    if taken.quoted:
+        members["quoted"] = to_json(taken.quoted)
     return joined(members)
 
 

@@ -11,10 +11,10 @@ from api.reads.runs import run_facts
 from api.schema import Component, Operation, Operations
 from api.shapes.containers import Member, Record, build, texts
 from api.shapes.content import Message
-from api.shapes.scalars import Moment, Text
+from api.shapes.scalars import Flag, Moment, Text
 from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.lexeme import Node
-from ctxengine.service.specs import Actor, StartRun
+from ctxengine.service.specs import Actor, ReadingSpec, StartRun
 from ctxengine.service.start_run import start_run
 
 START_RUN = Record(
@@ -23,6 +23,18 @@ START_RUN = Record(
     Member("now", Moment(), note="The run's clock; left out: the server's."),
     Member("timezone", Text(), note="IANA name for the runtime row."),
     Member("surface", Text()),
+    Member(
+        "reading",
+        Record(
+            Member("act", Text()),
+            Member("domains", texts()),
+            Member("entities", texts()),
+            Member("live_data", Flag(), note="A value as it stands now is asked for."),
+            Member("uncertain", Flag()),
+            spec=ReadingSpec,
+        ),
+        note="The runtime's own reading of the message; left out: its words are read.",
+    ),
     spec=StartRun,
 )
 

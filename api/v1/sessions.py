@@ -23,6 +23,7 @@ from api.shapes.scalars import Flag, Identifier, Number, PinnedText, Text, Whole
 from api.v1.plans import PLAN
 from api.views import Done, JsonWrite, ReadView, WriteView
 from ctxengine.engine.lexeme import Node
+from ctxengine.service.card_specs import CardSpec
 from ctxengine.service.open_session import open_session
 from ctxengine.service.specs import (
     Actor,
@@ -52,7 +53,18 @@ _TOOL = Record(
     Member("deferred", Flag(), note="Listed in the index, not defined in the prefix."),
     Member("required", Flag(), note="Not fitting is a refusal instead of a skip."),
     Member("model_visible", Flag()),
-    Member("presentation", Text()),
+    Member("presentation", Text(), note="Semantic type of the card that its calls show."),
+    Member(
+        "card",
+        Record(
+            Member("version", Whole(minimum=1)),
+            Member("identity", texts(), note="Fields it is known by, such as `rows[#]`."),
+            Member("title", texts(), note="Fields that may hold its title."),
+            Member("execute", Flag(), note="The runtime carries its calls out itself."),
+            spec=CardSpec,
+        ),
+        note="For types of your own, or to describe a known type anew.",
+    ),
     spec=ToolSpec,
 )
 
@@ -131,7 +143,27 @@ OPEN_SESSION = Record(
                 Text(),
                 note="How deferred tools are reached: `index`, or `native`, where the model can.",
             ),
+            Member("summarize_trigger", Number(), note="`boundary`: share that compacts first."),
+            Member("summary_max_output_tokens", Whole(), note="`boundary`: one answer of a note."),
+            Member(
+                "native_compaction_max_output_tokens",
+                Whole(),
+                note="`boundary`: one answer of a provider that compacts.",
+            ),
+            Member("summary_source_tokens", Whole(), note="`boundary`: source of one call."),
+            Member("retained_turns", Whole(), note="`boundary`: recent turns left whole."),
+            Member("archive_recovery", Flag(), note="`boundary`: answer from a bounded view."),
+            Member("durable_checkpoints", Flag(), note="Always true."),
+            Member("native_contract", Text(), note="`boundary`: `on_demand` or `inline`."),
+            Member("native_input", Text(), note="`boundary`: `whole` or `elided`."),
             Member("offer_facts", Flag(), note="Offer surviving facts when the session ends."),
+            Member(
+                "surface",
+                Text(),
+                note="Tools that say what they serve: all (`plan`) or by `reading`.",
+            ),
+            Member("promotion", Text(), note="Where found tools go: `body` or `definitions`."),
+            Member("guards", Text(), note="Drift guards: `on`, `off`, or `auto`, by the engine."),
             Member("history_floor", Whole()),
             Member("inline_maximum_bytes", Whole()),
             Member("caps", MapOf(Whole()), note="Tokens by budget class."),

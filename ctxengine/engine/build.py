@@ -82,7 +82,15 @@ def build(
         history_ttl=run.history_ttl,
     )
     window = plan.window if renderer.states_window else 0
-    params = WireParams(plan.model, run.fixed.reserve, run.session_key, window)
+    shown = run.projection
+    params = WireParams(
+        plan.model,
+        run.fixed.reserve,
+        run.session_key,
+        window,
+        betas=shown.betas if shown else (),
+        compact_threshold=shown.compact_threshold if shown else 0,
+    )
     fragments = tuple(behind.fragments)
     body = b""
     if options.with_body and not behind.absent:
@@ -153,8 +161,12 @@ def _request_hash(
     params: WireParams, renderer: WireRenderer, prefix_sha: str, stretches: Sequence[Stretch]
 ) -> str:
     window = {"window": params.window} if params.window else {}
+    betas = {"betas": list(params.betas)} if params.betas else {}
+    threshold = {"compacts": params.compact_threshold} if params.compact_threshold else {}
     skeleton = canonical_bytes(
         window
+        | betas
+        | threshold
         | {
             "hash": REQUEST_HASH_VERSION,
             "renderer": renderer.version,

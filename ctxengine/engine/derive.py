@@ -45,6 +45,8 @@ class Derivation:
     foreign_as_pointer: bool = False
     inline_maximum_bytes: int | None = None
     """Tool results above this are counted as the excerpt they will be shown as; None: as they are."""
+    whole_lines: bool = False
+    """Whether that excerpt is a window of whole lines."""
     kept_aside: Mapping[str, int] = field(default_factory=dict)
     """Definitions (tokens by wire name) that enter the prompt where a result of the provider's own search names them."""
 
@@ -151,7 +153,8 @@ def _excerpt(
     limit = derivation.inline_maximum_bytes
     if limit is None or item.kind is not ItemKind.TOOL_RESULT or source.startswith(RECALL_SOURCE):
         return None
-    return shortened(item.parts, limit, f"{sequence}.{item.ordinal}")
+    reference = f"{sequence}.{item.ordinal}"
+    return shortened(item.parts, limit, reference, whole_lines=derivation.whole_lines)
 
 
 def _tokens(

@@ -16,6 +16,7 @@ from ctxengine.engine.inputs import Memory
 from ctxengine.engine.plan.skills import LoadedSkill, skill_text
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import MemoryLines, RunInput, SentBlock
+from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.working_state.render import block_text
 from ctxengine.engine.working_state.state import EMPTY, WorkingState, state_trust
@@ -24,6 +25,7 @@ _ONE_STEP = "="
 """Stands in for the step where parts are compared; no content head is written so."""
 
 _STATE, _RUNTIME = "state", "runtime"
+_THREAD, _INTENT, _TOOLS = "thread", "intent", "tools"
 _MEMORY = (("knowledge", "knowledge"), ("recall", "recall"), ("corrections", "correction"))
 _NAMES = {
     _STATE: "working state",
@@ -31,6 +33,9 @@ _NAMES = {
     "recall": "recalled lines",
     "corrections": "corrections",
     _RUNTIME: "runtime facts",
+    _THREAD: "the thread",
+    _INTENT: "intent and stance",
+    _TOOLS: "the schemas of listed tools",
 }
 
 
@@ -51,6 +56,7 @@ class Offer:
     state: WorkingState
     memory: Memory
     runtime: Runtime
+    tail: Tail = NO_TAIL
     standing: frozenset[str] = frozenset()
     """Parts that earlier blocks of the run hold as they are offered now."""
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +76,12 @@ class Offer:
             state=EMPTY if _STATE in kept else self.state,
             memory=memory,
             runtime=Runtime() if _RUNTIME in kept else self.runtime,
+            tail=Tail(
+                "" if _INTENT in kept else self.tail.intent,
+                () if _THREAD in kept else self.tail.thread,
+                "" if _TOOLS in kept else self.tail.tools,
+                self.tail.tools_trust,
+            ),
         )
 
 
@@ -85,7 +97,9 @@ def against(offer: Offer, sent: Sequence[SentBlock], nonce_key: bytes) -> Offer:
         known |= block.rows
     known = {key: digest for key, digest in known.items() if digest}
     memory = MemoryLines(offer.memory.knowledge, offer.memory.recall, offer.memory.corrections)
-    parts = _parts(nonce_key, _ONE_STEP, offer.skills, offer.state, memory, offer.runtime)
+    parts = _parts(
+        nonce_key, _ONE_STEP, offer.skills, offer.state, memory, offer.runtime, offer.tail
+    )
     digests = {part.key: sha256_hex(part.text.encode("utf-8", "surrogatepass")) for part in parts}
     return replace(
         offer,
@@ -128,7 +142,7 @@ def adding(run: RunInput, offer: Offer, counter: TokenCounter) -> RunInput:
 
 
 def _parts_of(run: RunInput, step: str) -> list[FreshPart]:
-    return _parts(run.nonce_key, step, run.skills, run.state, run.memory, run.runtime)
+    return _parts(run.nonce_key, step, run.skills, run.state, run.memory, run.runtime, run.tail)
 
 
 def _parts(
@@ -138,17 +152,21 @@ def _parts(
     state: WorkingState,
     memory: MemoryLines,
     runtime: Runtime,
+    tail: Tail,
 ) -> list[FreshPart]:
     """The parts that hold something, in the order in which they stand."""
     found = [
         FreshPart(_skill_key(skill), 11, skill_text(skill, nonce_key), skill.trust)
         for skill in skills
     ]
+    found.append(FreshPart(_TOOLS, 11, tools_text(tail, nonce_key), tail.tools_trust))
     found.append(FreshPart(_STATE, 12, block_text(state, nonce_key, step), state_trust(state)))
+    found.append(FreshPart(_THREAD, 12, thread_text(tail, nonce_key, step), tail.thread_trust))
     for kind, name in _MEMORY:
         text = memory_text(getattr(memory, kind), kind=name, nonce_key=nonce_key, step=step)
         found.append(FreshPart(kind, 13, text, Trust.MEMORY))
     found.append(FreshPart(_RUNTIME, 14, runtime_text(runtime), Trust.PLATFORM))
+    found.append(FreshPart(_INTENT, 14, tail.intent, Trust.PLATFORM))
     return [part for part in found if part.text]
 
 

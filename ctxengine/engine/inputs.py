@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -112,6 +112,11 @@ class Memory:
         return MemoryLines(self.knowledge[:knowledge], lines, self.corrections)
 
 
+def as_it_is(text: str) -> str | None:
+    """For logs that seal nothing."""
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
     """What a session contributes to each of its requests."""
@@ -120,6 +125,8 @@ class SessionFacts:
     nonce_key: bytes = field(repr=False)
     session_key: str
     imported: bool = False
+    unseal: Callable[[str], str | None] = as_it_is
+    """Opens the sealed body of a native window; None where it cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,11 +207,27 @@ PARENT_SOURCE = "parent"
 """Source of what a parent run tells its child: written by a model, and the child's instruction all the same."""
 
 
+PLATFORM_SOURCE = "platform"
+"""Source of what the platform itself says: refusals, acknowledgements, a guard's words."""
+
+
 def speaks_in_user_role(kind: ItemKind, trust: Trust, source: str) -> bool:
     """Whether a message stands bare, attributed by the user's role alone (design 7.6).
 
-    That is the user's own words, and an instruction from a parent run: it must be obeyed, though it stays MODEL.
+    That is the user's own words, an instruction from a parent run, which must be obeyed though it stays MODEL, and what the
+    platform itself says to the model inside a turn.
     """
     if kind is not ItemKind.USER_MESSAGE:
         return False
+    if trust is Trust.PLATFORM:
+        return source == PLATFORM_SOURCE
     return trust is Trust.USER or (trust is Trust.MODEL and source == PARENT_SOURCE)
+
+
+QUOTE_SOURCE = "quote:"
+"""How the source of evidence begins that a guard quotes beside its words."""
+
+
+def said_by_a_guard(item: Item) -> bool:
+    """Whether a message of the user's role is the platform's: a guard's words, or what it quotes."""
+    return item.source == PLATFORM_SOURCE or item.source.startswith(QUOTE_SOURCE)

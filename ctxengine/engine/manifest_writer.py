@@ -39,14 +39,26 @@ def write_manifest(
         *_hand_spans(run),
     ]
     rows = [*region.rows, *_body_rows(run, plan, spans)]
+    budget = _budget(run, rows, stretches)
     manifest = Manifest(
         rows=rows,
         spans=spans,
         cut=_cut(run),
         yields=list(run.allocation.yields),
-        warnings=list(plan.warnings),
+        warnings=[*plan.warnings, *_over_horizon(run, budget)],
     )
-    return manifest, _budget(run, rows, stretches)
+    return manifest, budget
+
+
+def _over_horizon(run: RunInput, budget: Budget) -> list[str]:
+    """The warning of a request that no plan could keep within what was measured: its open turn alone is too large for it."""
+    horizon = run.projection.horizon if run.projection is not None else 0
+    if not horizon or budget.request <= horizon:
+        return []
+    return [
+        f"The request takes {budget.request:,} tokens and the model's horizon is {horizon:,}: beyond it the model may stop "
+        "following instructions. Hand part of the work to a child run, or route the session to a larger model."
+    ]
 
 
 def _cut(run: RunInput) -> Cut:
@@ -313,7 +325,8 @@ def _body_reason(row: int, items: int, spans: Sequence[Span]) -> Reason:
         return Reason.NOTHING_THIS_STEP
     if row == 9:
         summarised = any(span.reason is Reason.SUMMARISED for span in spans)
-        return Reason.SUMMARISED if summarised else Reason.OMISSION
+        told = spans[0].reason if spans else Reason.OMISSION
+        return Reason.SUMMARISED if summarised else told
     return spans[-1].reason if spans else Reason.NEVER_YIELDS
 
 

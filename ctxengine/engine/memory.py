@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ class MemoryLog:
         self._body_id = body_id
         self._head = Head()
         self._events: list[EventRecord] = []
-        self._yields: list[EventRecord] = []
+        self._by_type: dict[EventType, list[EventRecord]] = {}
         self._bodies: dict[str, tuple[bytes, bytes] | None] = {}
         self._items: dict[EventSeq, list[ItemRecord]] = {}
         self._units: list[UnitFacts] = []
@@ -122,7 +123,8 @@ class MemoryLog:
     def _write(self, batch: Batch, drafts: Sequence[EventDraft]) -> None:
         self._found.clear()
         self._events.extend(batch.events)
-        self._yields.extend(e for e in batch.events if e.type is EventType.YIELD_APPLIED)
+        for event in batch.events:
+            self._by_type.setdefault(event.type, []).append(event)
         for item in batch.items:
             self._items.setdefault(item.unit, []).append(item)
         for delta in batch.deltas.values():
@@ -190,21 +192,23 @@ class MemoryLog:
 
     def newest(self, type: EventType) -> EventRecord | None:
         """The newest event of a type."""
-        return next((event for event in reversed(self._events) if event.type is type), None)
+        known = self._by_type.get(type)
+        return known[-1] if known else None
 
     def newest_yields(self) -> Sequence[EventRecord]:
         """All yields applied, newest first."""
-        return self._yields[::-1]
+        return self.every(EventType.YIELD_APPLIED)
 
     def every(self, type: EventType) -> Sequence[EventRecord]:
         """All events of a type, newest first."""
-        return [event for event in reversed(self._events) if event.type is type]
+        return self._by_type.get(type, [])[::-1]
 
     def latest(
         self, types: Collection[EventType], *, limit: int | None = None
     ) -> Sequence[EventRecord]:
         """The newest events of these types, newest first."""
-        found = (event for event in reversed(self._events) if event.type in types)
+        lists = [reversed(self._by_type[type]) for type in types if type in self._by_type]
+        found = merge(*lists, key=lambda event: event.sequence, reverse=True)
         return list(islice(found, limit))
 
     def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:

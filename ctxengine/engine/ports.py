@@ -112,6 +112,17 @@ class MemorySource(Protocol):
         ...
 
 
+class Embedder(Protocol):
+    """Turns texts into vectors whose directions are alike where the texts mean alike. Off unless one is configured."""
+
+    version: str
+    """Stored with every vector: vectors of two versions are never compared."""
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector of finite numbers for each text, all of one length."""
+        ...
+
+
 class StaleHead(Exception):
     """The log has grown since the writer looked; look again and redo the work."""
 

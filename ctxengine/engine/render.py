@@ -64,6 +64,8 @@ class RenderContext:
     """Imported sessions: another tool's provider blocks are evidence, not ours to replay."""
     inline_maximum_bytes: int | None = None
     """Tool results with more text than this stand as excerpts (bytes); None: whole."""
+    whole_lines: bool = False
+    """Whether those excerpts are windows of whole lines."""
     searchable: frozenset[str] | None = None
     """Wire names that results of the provider's tool search may refer to; empty where it has no such search any more;
     None: nothing is held against it."""
@@ -234,7 +236,9 @@ def _enveloped(item: Item, context: RenderContext) -> list[_Carried]:
 def _shown(item: Item, context: RenderContext) -> tuple[Sequence[Part], bool]:
     """An item's content as it stands in requests, and whether that is an excerpt of it."""
     limit = limit_for(item, context.inline_maximum_bytes)
-    short = shortened(item.parts, limit, str(item.id)) if limit is not None else None
+    short = None
+    if limit is not None:
+        short = shortened(item.parts, limit, str(item.id), whole_lines=context.whole_lines)
     return (item.parts, False) if short is None else (short, True)
 
 

@@ -18,6 +18,7 @@ from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.skills import LoadedSkill
 from ctxengine.engine.stretch import Stretch
+from ctxengine.engine.tail import NO_TAIL, Tail
 from ctxengine.engine.wire.base import Fragment, Marker, WireParams, WirePrefix, WireRenderer
 from ctxengine.engine.working_state.state import EMPTY, WorkingState
 
@@ -87,6 +88,8 @@ class RunInput:
     left_out: LeftOut
     runtime: Runtime
     memory: MemoryLines = MemoryLines()
+    tail: Tail = NO_TAIL
+    """Intent, stance and thread, where the engine has them."""
     skills: Sequence[LoadedSkill] = ()
     """Skills loaded so far, in load order."""
     sent: Sequence[SentBlock] = ()

@@ -19,6 +19,7 @@ from ctxengine.engine.request import CheckpointInput, RecordedDigest, Rendered, 
 from ctxengine.engine.row_nine import row_nine_text
 from ctxengine.engine.stretch import Part, Stretch, Totals
 from ctxengine.engine.wire.base import Fragment, WireMessage, WireRenderer, WireText
+from ctxengine.engine.wire.native_window import window_fragments
 
 _ROW_OF: dict[Part, int] = {"history": 10, "active": 10, "input": 15}
 
@@ -62,13 +63,15 @@ def assemble(
         api=renderer.api.value,
         foreign_as_pointer=run.imported,
         inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+        whole_lines=run.projection is not None and run.projection.shows_windows,
         searchable=plan.searchable,
     )
     memo.bind(context, renderer)
     memo.trim((*run.history[:1], *run.active[:1])[0].sequence)
     parts = Behind()
     rows = _Rows(parts, run, renderer, context, memo)
-    rows.block(9, _row_nine(run), recorded=run.summary)
+    native = run.projection.native if run.projection is not None else ()
+    rows.block(9, _row_nine(run), recorded=run.summary, native=native)
     if run.projection is not None:
         rows.units(run.history, "history", EventSeq(0), {}, whole=run.projection.form)
     else:
@@ -120,16 +123,23 @@ class _Rows:
         *,
         recorded: RecordedDigest | None = None,
         part: Part = "block",
+        native: Sequence[str] = (),
     ) -> None:
-        """A text of platform or memory that is no unit; `recorded` stands in for one that is no longer kept."""
+        """A text of platform or memory that is no unit; `recorded` stands in for one that is no longer kept.
+
+        Args:
+            native: items of a provider's own window in front of the text, to be sent as they came.
+        """
         if recorded is not None:
             self.parts.absent.add(recorded.why)
             bounds = (Totals(), Totals())
             self.parts.put(Stretch(row, part, "whole", (), (), (recorded.digest,), bounds))
             return
-        if not text:
+        if not text and not native:
             return
-        fragments = self.renderer.fragments(WireMessage("user", (WireText(text),)))
+        fragments = window_fragments(self.renderer.api, native)
+        if text:
+            fragments += self.renderer.fragments(WireMessage("user", (WireText(text),)))
         digest = hashlib.sha256(b"".join([fragment.data for fragment in fragments])).hexdigest()
         bounds = (
             Totals(),
@@ -197,8 +207,9 @@ class _Rows:
         """Units that stand behind history because somebody wants them whole, opened by a platform line (design 7.8)."""
         if not units:
             return
-        form = "whole" if self.run.projection is None else self.run.projection.form
-        self.block(10, PROMOTED_TEXT)
+        shown = self.run.projection
+        form = "whole" if shown is None else shown.form
+        self.block(10, PROMOTED_TEXT if shown is None else shown.promoted_line)
         for unit in units:
             recorded = self.run.digests.get(unit.sequence)
             if recorded is not None:

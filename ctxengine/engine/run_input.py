@@ -75,7 +75,8 @@ def run_input(
         )
         pinned = pinned_units(log, pinned_below(marks, cut), marks, counter)
     if pinned:
-        row_tokens[10] = row_tokens.get(10, 0) + counter.text(PROMOTED_TEXT)
+        line = PROMOTED_TEXT if projection is None else projection.promoted_line
+        row_tokens[10] = row_tokens.get(10, 0) + counter.text(line)
     return RunInput(
         nonce_key=session.nonce_key,
         session_key=session.session_key,

@@ -41,6 +41,7 @@ from ctxengine.engine.request import (
 from ctxengine.engine.row_nine import row_nine_text
 from ctxengine.engine.run_input import fixed_frame, pinned_units, run_input, runtime_of
 from ctxengine.engine.standing import NOTHING_STANDING, Standing
+from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.working_state.block import shown_state, state_tokens
 
@@ -78,6 +79,7 @@ def prepare(
     compactor: Compactor | None = None,
     sent: Sequence[SentBlock] = (),
     projection: Projection | None = None,
+    tail: Tail = NO_TAIL,
 ) -> Prepared:
     """Measure and allocate one step.
 
@@ -88,6 +90,7 @@ def prepare(
         compactor: summarises what a cut drops; None leaves the bare cut with its line.
         sent: fresh rows that stay where earlier steps of the run sent them.
         projection: what the engine shows of everything before the run; None lets the allocation cut history (`suffix`).
+        tail: what the turn's directive is read as, where the engine shows it.
 
     Raises:
         BudgetExceeded: what never yields does not fit; the projection counts among it.
@@ -103,7 +106,7 @@ def prepare(
     )
     runtime = runtime_of(wanted, active)
     fixed = fixed_frame(session.plan, wanted.factor_millionths)
-    offer = Offer(skills, state, memory, runtime)
+    offer = Offer(skills, state, memory, runtime, tail)
     if session.plan.fresh_rows == "appended":
         offer = against(offer, sent, session.nonce_key)
     new = offer.new
@@ -114,9 +117,10 @@ def prepare(
         + wanted.opaque_tokens
         + sum(block.tokens for block in sent),
         user_input=_input_tokens(active),
-        runtime=counter.text(runtime_text(new.runtime)),
-        working_state=state_tokens(new.state, session.nonce_key, str(wanted.content_head), counter),
-        skills=loaded_tokens(new.skills),
+        runtime=counter.text(runtime_text(new.runtime)) + counter.text(new.tail.intent),
+        working_state=state_tokens(new.state, session.nonce_key, str(wanted.content_head), counter)
+        + counter.text(thread_text(new.tail, session.nonce_key, str(wanted.content_head))),
+        skills=loaded_tokens(new.skills) + counter.text(tools_text(new.tail, session.nonce_key)),
         corrections=corrections,
         knowledge=line_tokens(new.memory.knowledge, counter),
         recall=line_tokens(new.memory.recall, counter),
@@ -181,7 +185,13 @@ def prepare(
         shown,
         projection,
     )
-    run = replace(run, skills=new.skills, sent=sent, fresh_place=EventSeq(inputs.fresh_place))
+    run = replace(
+        run,
+        skills=new.skills,
+        sent=sent,
+        fresh_place=EventSeq(inputs.fresh_place),
+        tail=new.tail,
+    )
     if session.plan.fresh_rows == "appended":
         run = adding(run, offer, counter)
     shown_packets = tuple(tile for tile in run.tiles if isinstance(tile, Packet))

@@ -59,13 +59,14 @@ UNIT = Columns(
         "pointer_tokens", "result_tokens", "before_tokens", "before_pointer_tokens", "before_result_tokens", "before_turns",
         "before_saved_tokens",
     ),
-)  # fmt: skipREQUEST = Columns(
+)  # fmt: skip
+REQUEST = Columns(
     RequestRow,
     (
         "tenant_id", "id", "session_id", "run_id", "number", "run_number", "step", "content_sequence", "act_sequence",
         "epoch", "engine", "provider", "model", "inputs", "manifest", "budget", "cache", "request_sha256", "prefix_sha256",
-        "wire_prefix_sha256", "total_tokens", "body_bytes", "status", "usage", "verdict", "error", "reconstructed",
-        "build_ms", "created_at", "answered_at",
+        "wire_prefix_sha256", "total_tokens", "body_bytes", "body_chars", "status", "usage", "verdict", "error",
+        "reconstructed", "build_ms", "created_at", "answered_at",
     ),
 )  # fmt: skip
 
@@ -83,9 +84,27 @@ def escaped(text: str) -> str:
 def body_line(key: Key, salt: bytes, data: bytes, commitment: BodyCommitment, owner: str) -> str:
     """A body's line."""
     return (
-        f"{key.tenant}\t{key.session}\t{commitment.id}\t\\\\x{salt.hex()}\t\\\\x{data.hex()}\t{commitment.sha256}"
+        f"{key.tenant}\t{key.session}\t{commitment.id}\t\\\\x{salt.hex()}\t{_bytes_field(data)}\t{commitment.sha256}"
         f"\t{commitment.length}\t{escaped(owner)}\t{NULL}\n"
     )
+
+
+def _bytes_field(data: bytes) -> str:
+    """Bytes that are UTF-8 as the text they are, in half the characters that hexadecimal takes; others in hexadecimal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"\\\\x{data.hex()}"
+    # A backslash is doubled once for the type and once for the format.
+    for character, escape in _BYTE_ESCAPES:
+        text = text.replace(character, escape)
+    return text
+
+
+_BYTE_ESCAPES = (
+    ("\\", "\\\\\\\\"), ("\0", "\\\\000"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r"),
+)  # fmt: skip
+"""The backslash first: what stands for the others begins with one."""
 
 
 def event_line(key: Key, event: EventRecord) -> str:
@@ -128,7 +147,7 @@ def request_line(row: Any) -> str:
         f"\t{row.content_sequence}\t{row.act_sequence}\t{row.epoch}\t{escaped(row.engine)}\t{escaped(row.provider)}"
         f"\t{escaped(row.model)}\t{_json_field(row.inputs)}\t{_json_field(row.manifest)}\t{_json_field(row.budget)}"
         f"\t{_json_field(row.cache)}\t{row.request_sha256}\t{row.prefix_sha256}\t{row.wire_prefix_sha256}"
-        f"\t{row.total_tokens}\t{row.body_bytes}\t{row.status}\t{_json_field(row.usage)}\t{_json_field(row.verdict)}"
+        f"\t{row.total_tokens}\t{row.body_bytes}\t{row.body_chars}\t{row.status}\t{_json_field(row.usage)}\t{_json_field(row.verdict)}"
         f"\t{_json_field(row.error)}\t{'t' if row.reconstructed else 'f'}\t{row.build_ms}"
         f"\t{row.created_at.isoformat()}\t{answered}\n"
     )

@@ -51,6 +51,10 @@ _TALK = [
         EventType.REQUEST_STARTED,
         EventType.RESPONSE_COMPLETED,
         EventType.TOOL_RESULT,
+        EventType.GUARD_SPOKE,
+        EventType.GUARD_JUDGED,
+        EventType.PRESENTATION_EMITTED,
+        EventType.READING_TAKEN,
     )
 ]
 """Events that change neither floors nor acts nor state nor plan."""
@@ -72,6 +76,8 @@ class KnownUnits:
     units: list[Unit] = field(default_factory=list, repr=False)
     yields: tuple[int, Sequence[EventRecord]] | None = None
     """Yields applied, newest first, with the version they were read at."""
+    newest: dict[EventType, tuple[int, EventRecord | None]] = field(default_factory=dict)
+    """The newest event of a type that is no plain talk, with the version it was read at."""
 
 
 class WarmLog(PostgresLog):
@@ -133,6 +139,16 @@ class WarmLog(PostgresLog):
             self._catch_up()
             self._checked = True
         return self._known.version
+
+    def newest(self, type: EventType) -> EventRecord | None:
+        """The newest event of a type."""
+        if type.value in _TALK:
+            return super().newest(type)
+        version = self.version()
+        known = self._known.newest.get(type)
+        if known is None or known[0] != version:
+            known = self._known.newest[type] = (version, super().newest(type))
+        return known[1]
 
     def newest_yields(self) -> Sequence[EventRecord]:
         """All yields applied, newest first."""

@@ -15,7 +15,6 @@ from django.db import transaction
 
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
-from ctxengine.engine.history.project import project
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
@@ -42,6 +41,8 @@ from ctxengine.service.bound_reasoning import (
     inputs_before,
     reasoning_at_stake,
 )
+from ctxengine.service.boundary.admit import admit, does_not_fit
+from ctxengine.service.boundary.ask import prepare_boundary
 from ctxengine.service.boundary_pass import make_room
 from ctxengine.service.cache_use import public_cache
 from ctxengine.service.clock import local_time, utc_now
@@ -62,6 +63,7 @@ from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
 from ctxengine.service.summaries.ask import AnswerLater, ask_under_pressure, wanted_by_pressure
+from ctxengine.service.tails import tail_of_run
 from ctxengine.service.warm import Warmth, warmth_of
 from ctxengine.service.weigh import prices_of, weighed, with_verdicts
 from ctxengine.service.wiring import (
@@ -70,6 +72,7 @@ from ctxengine.service.wiring import (
     renderer_of,
     session_facts,
 )
+from ctxengine.service.working_set.replan import Replanned, relieve, renew_if_due
 
 
 def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
@@ -85,6 +88,7 @@ def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
         session = session_of(actor, run.session_id)
         make_room(actor=actor, session=session, run=run)
         try:
+            prepare_boundary(actor=actor, session=session, run=run)
             return redo_once(partial(_assemble, actor, session, run, spec))
         except AnswerLater as later:
             left = deadline - time.monotonic()
@@ -95,7 +99,12 @@ def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
 
 def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) -> Assembled:
     with warmth_of(session) as warmth:
-        return _assemble_warm(actor, session, run, spec, warmth)
+        while True:
+            try:
+                return _assemble_warm(actor, session, run, spec, warmth)
+            except Replanned:
+                # Each replan leaves less of closed history, or answers one refusal or rotation: this ends.
+                run.refresh_from_db()
 
 
 def _assemble_warm(
@@ -128,7 +137,9 @@ def _assemble_warm(
         wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
         wanted = wanted.model_copy(update={"acts": head.act_sequence})
         counter = warmth.memo.counter(counter_of(plan.provider, plan.model))
-        prepared, declined = _prepare(actor, log, facts, wanted, memory, counter, warmth, run)
+        prepared, declined = _prepare(
+            actor, session, log, facts, wanted, memory, counter, warmth, run
+        )
         try:
             prepared, built = build_bound(
                 run, plan, prepared, renderer=renderer_of(session.provider), memo=warmth.memo
@@ -138,6 +149,7 @@ def _assemble_warm(
             error.steps = error.steps or prepared.allocation.yields
             record_exceeded(actor, log, error, wanted, plan, run)
             raise
+        admit(actor, session, run, built, prepared)
         built = reaching(session, built, now)
         row = _record(
             actor, session, run, log, prepared, built, memory, wanted, now, began, warmth, declined
@@ -198,6 +210,7 @@ def _lines(lines: tuple[MemoryLine, ...]) -> tuple[tuple[str, str], ...]:
 
 def _prepare(
     actor: Actor,
+    session: SessionRow,
     log: WarmLog,
     facts: SessionFacts,
     wanted: StepInputs,
@@ -210,6 +223,7 @@ def _prepare(
 
     Raises:
         AnswerLater: a model writes it first.
+        Replanned: the run's working set had to be planned anew; read the log again.
     """
     plan_total = fixed_frame(facts.plan, wanted.factor_millionths).total
     standing = warmth.standing(log, plan_total=plan_total) if wanted.acts else NOTHING_STANDING
@@ -239,13 +253,25 @@ def _prepare(
             compactor=compactor_of(log, facts.plan, standing, below=below, defer=defer),
             sent=sent,
             projection=projection,
+            tail=tail,
         )
 
-    wanted = wanted.model_copy(update={"projection": decision_in_force(wanted.engine, log, run)})
-    projection = project(log, facts, wanted, counter)
+    renew_if_due(actor, session, run, log, facts.plan)
+    marks = standing.marks
+    wanted = wanted.model_copy(
+        update={
+            "projection": decision_in_force(wanted.engine, log, run),
+            "pinned": marks.pinned,
+            "folded": marks.folded,
+            "excluded": marks.excluded,
+        }
+    )
+    projection = warmth.projection(log, facts, wanted, counter)
+    tail = tail_of_run(run, log, facts.plan, wanted, projection, counter)
 
     try:
         prepared = attempt(defer=facts.plan.policy.compaction == "model")
+        relieve(actor, session, run, log, facts.plan, projection, prepared)
         asked = prepared.compaction.wanted if prepared.compaction else None
         if asked is None:
             return prepared, None
@@ -255,7 +281,10 @@ def _prepare(
         )
         return attempt(), declined
     except BudgetExceeded as error:
+        relieve(actor, session, run, log, facts.plan, projection, error)
         record_exceeded(actor, log, error, wanted, facts.plan, run)
+        if wanted.engine == "boundary":
+            raise does_not_fit(error) from error
         raise refusal_of(error) from error
 
 

@@ -27,6 +27,7 @@ _COUNTING = frozenset(
         EventType.COMPACTED,
         EventType.COMPACTION_UNDONE,
         EventType.PRESENTATION_SET,
+        EventType.WORKING_SET_PLANNED,
         EventType.REQUEST_STARTED,
         EventType.RESPONSE_COMPLETED,
     }

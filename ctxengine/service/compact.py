@@ -37,6 +37,7 @@ from ctxengine.service.bound_reasoning import (
     open_run,
     reasoning_at_stake,
 )
+from ctxengine.service.boundary.by_hand import compact_by_hand
 from ctxengine.service.clock import utc_now
 from ctxengine.service.compacted import Compacted
 from ctxengine.service.compactors import (
@@ -53,6 +54,7 @@ from ctxengine.service.specs import Actor, Compact, ServiceError
 from ctxengine.service.summaries.ask import ask_by_hand
 from ctxengine.service.summaries.wanted import WantedSummary, wanted_raises
 from ctxengine.service.wiring import log_of, plan_from
+from ctxengine.service.working_set.compact_now import compact_working_set
 
 
 def compact(*, actor: Actor, session_id: UUID, spec: Compact) -> Compacted:
@@ -64,6 +66,10 @@ def compact(*, actor: Actor, session_id: UUID, spec: Compact) -> Compacted:
             `session_ended`; 404.
     """
     session = session_of(actor, session_id)
+    if session.engine == "boundary":
+        return compact_by_hand(actor=actor, session=session, spec=spec)
+    if session.engine == "working_set":
+        return redo_once(lambda: compact_working_set(actor=actor, session=session, spec=spec))
     return redo_once(lambda: _Pass(actor, session, spec).run())
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.compaction.acts import tiles_of
-from ctxengine.engine.compaction.packet import CompactionResult, Packet, Tile
+from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, tiles_of
+from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult, Packet, Tile
 from ctxengine.engine.events import EventType
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.standing import history_acts, standing_of
@@ -99,7 +99,11 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     log = log_of(session)
     plan = plan_from(log, plan_row_of(session))
     total = fixed_frame(plan, 1_000_000).total
-    events = log.latest({EventType.COMPACTED})
+    events = [
+        event
+        for event in log.latest({EventType.COMPACTED})
+        if event.payload["kind"] not in BOUNDARY_KINDS
+    ]
     acts = history_acts(log)
     standing = standing_of(log, plan_total=total)
     alive = {event.sequence for event in acts.compactions}
@@ -107,7 +111,8 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     lines = []
     for event in events:
         text = texts.get(event.body.id) if event.body is not None else None
-        state = "undone" if event.sequence in acts.undone else "merged"
+        packet = event.payload["reason"] == PACKET_REASON
+        state = "undone" if event.sequence in acts.undone else "standing" if packet else "merged"
         lines.append(
             CompactionLine(
                 event,

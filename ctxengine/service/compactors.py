@@ -29,6 +29,7 @@ WORDS = {
         "A summary would not be clearly smaller than what it replaces, so nothing was changed. "
         "Hand the work to a child run, or route the session to a larger window."
     ),
+    Refusal.NO_ROOM: "The model's horizon leaves no room for a summary; nothing was changed.",
     Refusal.ABNORMAL_STOP: "The summary was not finished; nothing was changed.",
     Refusal.EMPTY: "The summary was empty; nothing was changed.",
     Refusal.HOLDS_TOOL_CALL: "The summariser called a tool instead of answering; nothing was changed.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -32,8 +33,24 @@ from ctxengine.service.summaries.model_choice import check_summary_model
 from ctxengine.service.wiring import log_of, renderer_of
 
 
-def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Configured:
+def configure_session(
+    *,
+    actor: Actor,
+    session_id: UUID,
+    spec: Configure,
+    note: str = "",
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+) -> Configured:
     """Choose another configuration. Nothing is rebuilt before the next run starts; an open run keeps its plan.
+
+    Args:
+        actor: who acts.
+        session_id: the session.
+        spec: what is to apply.
+        note: why, for the audit log.
+        before: figures of ours as they were, for the audit log.
+        after: the same figures as they will be.
 
     Raises:
         ServiceError: `session_ended` (409); `agent_changed` (409); `unsupported_provider`, `invalid_schema`, `duplicate_tool`,
@@ -43,10 +60,20 @@ def configure_session(*, actor: Actor, session_id: UUID, spec: Configure) -> Con
     fields = sorted(spec.model_dump(exclude_none=True))
     if not fields:
         raise ServiceError("invalid_content", 422, "Name at least one field to change.")
-    return redo_once(lambda: _configure(actor, session, spec, fields))
+    told = _Told(note, before or {}, {**(after or {}), "fields": fields})
+    return redo_once(lambda: _configure(actor, session, spec, told))
 
 
-def _configure(actor: Actor, session: SessionRow, spec: Configure, fields: list[str]) -> Configured:
+class _Told(NamedTuple):
+    """What the audit log is told."""
+
+    note: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def _configure(actor: Actor, session: SessionRow, spec: Configure, told: _Told) -> Configured:
+    fields: list[str] = told.after["fields"]
     log, now = log_of(session), utc_now()
     with refusing():
         head = log.head()
@@ -69,7 +96,9 @@ def _configure(actor: Actor, session: SessionRow, spec: Configure, fields: list[
                 actor=actor,
                 action="session.configured",
                 target=str(session.id),
-                after={"fields": fields},
+                reason=told.note,
+                before=told.before,
+                after=told.after,
             )
     return Configured(fields, batch.head.sequence)
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from ctxengine.engine.explain import Change, common_prefix_bytes, compare
 from ctxengine.ledger.models import Event, RequestRow
 from ctxengine.service.access import request_of, session_of
+from ctxengine.service.imports.complete import completed
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor
@@ -54,7 +55,7 @@ def diff_requests(*, actor: Actor, a: UUID, b: UUID) -> RequestDiff:
     Raises:
         ServiceError: 404.
     """
-    rows = request_of(actor, a), request_of(actor, b)
+    rows = completed(request_of(actor, a)), completed(request_of(actor, b))
     sessions = tuple(session_of(actor, row.session_id) for row in rows)
     with refusing():
         built = tuple(rebuild_request(s, row) for s, row in zip(sessions, rows, strict=True))

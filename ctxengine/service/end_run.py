@@ -20,10 +20,13 @@ from ctxengine.service.child_seed import works_for_a_run
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import INTERRUPTED, platform_result
 from ctxengine.service.memory_source import remember_turn
+from ctxengine.service.probe.feedback import learn_from_run
+from ctxengine.service.probe.when_idle import probe_when_idle
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, EndRun
+from ctxengine.service.turns.close_turns import close_missing_turns
 from ctxengine.service.wiring import counter_of, log_of
 
 
@@ -110,6 +113,12 @@ def before_turn_closes(session: SessionRow) -> None:
 
 
 def close_turn(session: SessionRow, run: RunRow, log: PostgresLog, *, at: datetime) -> None:
-    """Keep the ended run for recall, outside any lock. What a parent told its child is nothing the principal asked."""
+    """Record the ended run's turn, let it teach, and keep it for recall, outside any lock.
+
+    What a parent told its child is nothing the principal asked.
+    """
+    close_missing_turns(session, log)
+    learn_from_run(session, run)
+    probe_when_idle(session)
     if not works_for_a_run(session):
         remember_turn(session, run, log, at=at)

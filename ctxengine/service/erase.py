@@ -19,6 +19,8 @@ from django.db import transaction
 
 from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
+from ctxengine.engine.history.projection import HISTORY_FORMS
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.epochs import EpochReason
 from ctxengine.engine.plan.plan import Plan, plan_text, redacted
@@ -27,6 +29,7 @@ from ctxengine.engine.render import RenderContext
 from ctxengine.engine.rows import render_unit
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.turns.record import closed_record
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import (
     AuditEntry,
@@ -36,6 +39,7 @@ from ctxengine.ledger.models import (
     ItemRow,
     PlanRow,
     Rendering,
+    SearchEntry,
     SessionRow,
     SnapshotTrace,
 )
@@ -56,12 +60,20 @@ from ctxengine.service.rotate_epoch import turn_now
 from ctxengine.service.rotation import Rotation, rotation, same_request
 from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, ServiceError
-from ctxengine.service.wiring import log_of, plan_from, renderer_of, session_facts
+from ctxengine.service.turns.quoted import forget_quoting, turns_quoting
+from ctxengine.service.wiring import (
+    counter_of,
+    log_of,
+    plan_from,
+    renderer_of,
+    session_facts,
+)
 
 BeforeEach = Callable[[int, int], None]
 """(sessions done, sessions in all)."""
 
 _BULK = 500
+_WHOLE_OR_SHORT = ("whole", "pointer")
 _TRIES = 5
 """So often one session is tried while others write to it; what was done in the sessions before stays done."""
 
@@ -245,6 +257,8 @@ class _Erasure:
         self.bodies: list[UUID] = list(owned.values_list("id", flat=True))
         events = Event.objects.filter(**self.key, body_id__in=self.bodies)
         self.sequences: list[int] = list(events.values_list("sequence", flat=True))
+        self.turns = turns_quoting(session, self.sequences, self.bodies)
+        self.bodies += sorted(set(self.turns.cards).difference(self.bodies))
         self.current: Plan | None = None
         """The plan of the session's epoch, where its text is about to go."""
         self._digests: list[Rendering] = []
@@ -283,7 +297,7 @@ class _Erasure:
         return kept_as
 
     def _digests_under(self, plan: Plan, affected: set[int]) -> list[Rendering]:
-        """The digest of every affected unit in both forms, as this epoch's requests rest on it."""
+        """The digest of every affected unit in each form, as this epoch's requests rest on it."""
         renderer = renderer_of(plan.provider)
         context = RenderContext(
             nonce_key=session_facts(self.session, plan).nonce_key,
@@ -291,8 +305,17 @@ class _Erasure:
             api=renderer.api.value,
             foreign_as_pointer=bool(self.session.import_sha256),
             inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+            whole_lines=self.session.engine in WINDOWED_ENGINES,
             searchable=plan.searchable,
         )
+        counter = counter_of(plan.provider, plan.model)
+        units = self.log.units(EventSeq(1), EventSeq(self.log.head().sequence + 1))
+        shown = [
+            (form, unit) for unit in units if unit.sequence in affected for form in _WHOLE_OR_SHORT
+        ]
+        if HISTORY_FORMS.get(self.session.engine) == "digest":
+            closed = closed_record([u for u in units if u.sequence in affected], counter)
+            shown += [("digest", unit) for unit in closed]
         return [
             Rendering(
                 **self.key,
@@ -301,9 +324,7 @@ class _Erasure:
                 form=form,
                 digest=render_unit(unit, context, renderer, as_pointers=form == "pointer").digest,
             )
-            for unit in self.log.units(EventSeq(1), EventSeq(self.log.head().sequence + 1))
-            if unit.sequence in affected
-            for form in ("whole", "pointer")
+            for form, unit in shown
         ]
 
     def _units(self) -> Sequence[int]:
@@ -328,4 +349,6 @@ class _Erasure:
         units = self._units()
         ItemRow.objects.filter(**self.key, sequence__in=self.sequences).update(preview="")
         Rendering.objects.filter(**self.key, unit_sequence__in=units).update(data=None)
+        SearchEntry.objects.filter(**self.key, sequence__in=self.sequences).delete()
         ClosedTurn.objects.filter(**self.key).delete()
+        forget_quoting(self.session, self.turns)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -17,17 +18,22 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from ctxengine.engine.errors import EngineError
+from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.registry import read
 from ctxengine.engine.importers.report import all_repairs, items_in, items_set_aside
 from ctxengine.engine.importers.transcript import Repair, Transcript
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.model_view import model_view
-from ctxengine.ledger.bulk import write_log
+from ctxengine.ledger.bulk import copy_lines, refresh_statistics, write_log
+from ctxengine.ledger.copy_lines import REQUEST, request_line
 from ctxengine.ledger.inserts import copy
-from ctxengine.ledger.models import ImportRow, Rendering, RequestRow, RunRow
+from ctxengine.ledger.log_writer import LogWriter
+from ctxengine.ledger.models import ImportRow, Rendering, RunRow
 from ctxengine.service.clock import utc_now
-from ctxengine.service.reconstruct import Reconstructed, Reconstruction
+from ctxengine.service.imports.ask_for_requests import ask_for_requests
+from ctxengine.service.imports.made import Part, Reconstructed
+from ctxengine.service.reconstruct import Reconstruction
 from ctxengine.service.renderings import rendering_rows
 from ctxengine.service.specs import Actor
 
@@ -36,6 +42,8 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 
 _GZIP = b"\x1f\x8b"
 _SNIFFED_BYTES = 65_536
+_LARGE_ITEMS = 5_000
+"""Items from which the planner is told at once of what was written."""
 _RAW_CHARS = 65_536
 """Characters of a set-aside text that a report line keeps; a longer one is cut and says so."""
 
@@ -115,14 +123,19 @@ def import_file(
                 )
                 if before_commit is not None:
                     before_commit(outcome)
-                return outcome
+            if outcome.items_kept >= _LARGE_ITEMS and not dry_run:
+                refresh_statistics()
+            return outcome
     except (NotATranscript, _Unreadable) as error:
         return ImportOutcome("refused", shown, sha256, reason=str(error))
     except EngineError as error:
         return ImportOutcome("refused", shown, sha256, reason=f"It cannot be rebuilt: {error}")
     except IntegrityError:
+        known = ImportRow.objects.filter(tenant_id=actor.tenant_id, sha256=sha256).first()
+        if known is None:
+            raise
         # Somebody else imported the same content at the same time; theirs stands.
-        return _unchanged(ImportRow.objects.get(tenant_id=actor.tenant_id, sha256=sha256))
+        return _unchanged(known)
 
 
 def import_path(
@@ -251,16 +264,20 @@ def _take(
     report = [_report_line(repair) for repair in all_repairs(transcript)]
     aside, kept = items_set_aside(transcript), 0
     session_ids: list[UUID] = []
-    take_requests = _drop if dry_run else _write_requests
-    for made in _reconstruct(
-        actor.tenant_id, transcript, sha256, utc_now(), progress, take_requests
-    ):
-        session_ids.append(made.session.id)
-        kept += made.kept_items
-        if not dry_run:
-            if progress is not None:
-                progress("writing", len(session_ids), len(session_ids))
-            _write_session(actor, made)
+    outlined: list[UUID] = []
+    with LogWriter() as writer:
+        for made in _reconstruct(
+            actor.tenant_id, transcript, sha256, utc_now(), progress, None if dry_run else writer
+        ):
+            writer.wait()
+            session_ids.append(made.session.id)
+            kept += made.kept_items
+            if made.outlined:
+                outlined.append(made.session.id)
+            if not dry_run:
+                if progress is not None:
+                    progress("writing", len(session_ids), len(session_ids))
+                _write_session(actor, made)
     if found != kept + aside:
         raise _Unreadable(
             f"Its items do not add up: {found} found, {kept} kept, {aside} set aside. Nothing was written."
@@ -270,6 +287,8 @@ def _take(
     )
     if not dry_run:
         _write_import(actor, outcome)
+        if outlined:
+            ask_for_requests(actor=actor, name=name, sessions=outlined)
     return outcome
 
 
@@ -279,7 +298,7 @@ def _reconstruct(
     sha256: str,
     now: datetime,
     progress: Progress | None,
-    take_requests: Callable[[list[RequestRow]], None],
+    writer: LogWriter | None,
 ) -> Iterator[Reconstructed]:
     """Every session in turn, parents before their children; what has been given is let go of."""
     total = sum(len(session.entries) for session in transcript.sessions)
@@ -298,12 +317,13 @@ def _reconstruct(
             format=transcript.format,
             now=now,
             parent=parent.session if parent else None,
-            take_requests=take_requests,
+            take=partial(_write_part, tenant_id, writer),
         )
         before, done = done, done + len(foreign.entries)
 
         def report(count: int, before: int = before) -> None:
-            if progress is not None:
+            # Whoever is told may want the connection.
+            if progress is not None and (writer is None or not writer.busy):
                 progress("rebuilding", before + count, total)
 
         made = walk.run(report)
@@ -332,17 +352,18 @@ def _report_line(repair: Repair) -> dict[str, Any]:
     return line
 
 
-def _write_requests(rows: list[RequestRow]) -> None:
-    copy(RequestRow, rows)
-
-
-def _drop(rows: list[RequestRow]) -> None:
-    """A rehearsal has no use for them."""
+def _write_part(tenant_id: UUID, writer: LogWriter | None, part: Part) -> None:
+    """Have a part written while the next one is made; a rehearsal has no use for it."""
+    if writer is not None:
+        write_log(tenant_id, part.session_id, part.stored, take=writer.add)
+        writer.add(REQUEST, map(request_line, part.requests))
+        writer.send()
 
 
 def _write_session(actor: Actor, made: Reconstructed) -> None:
     made.session.save(force_insert=True)
-    write_log(actor.tenant_id, made.session.id, made.log.stored())
+    write_log(actor.tenant_id, made.session.id, made.log.hand_over(EventSeq(0), last=True))
+    copy_lines(REQUEST, map(request_line, made.requests))
     made.plan.save(force_insert=True)
     copy(RunRow, made.runs)
     copy(Rendering, rendering_rows(made.session, made.digests))

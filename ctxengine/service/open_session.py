@@ -34,7 +34,7 @@ from ctxengine.service.specs import Actor, AgentRef, OpenSession, ServiceError, 
 from ctxengine.service.summaries.model_choice import check_summary_model
 from ctxengine.service.wiring import counter_of, log_of, new_id, renderer_of
 
-AVAILABLE_ENGINES = frozenset({"suffix"})
+AVAILABLE_ENGINES = frozenset({"suffix", "working_set", "boundary"})
 
 _PLAN_EVENT = EventSeq(2)
 _FIRST_SKILL_EVENT = 3

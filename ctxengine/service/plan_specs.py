@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ctxengine.service.specs import AgentRef, ModelRef, PolicySpec, SnapshotSpec, Spec, ToolSpec
+from ctxengine.service.spec_base import Spec
+from ctxengine.service.specs import AgentRef, ModelRef, PolicySpec, SnapshotSpec, ToolSpec
 
 
 class Configure(Spec):

@@ -15,6 +15,7 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import Batch
 from ctxengine.engine.plan.plan import PinnedTool, Plan, plan_text
 from ctxengine.engine.plan.schema import provider_schema
+from ctxengine.engine.presentations.schemas import CardSchema
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import PlanRow
@@ -31,7 +32,9 @@ def policy_of(spec: PolicySpec | None) -> BudgetPolicy:
     """
     if spec is None:
         return DEFAULT_POLICY
-    given = spec.model_dump(exclude_none=True, exclude={"caps", "history_ttl"})
+    given = spec.model_dump(
+        exclude_none=True, exclude={"caps", "history_ttl", "durable_checkpoints"}
+    )
     caps = dict(DEFAULT_POLICY.caps)
     for name, tokens in spec.caps.items():
         if name not in caps or caps[name].tokens is None:
@@ -78,6 +81,7 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
                 required=spec.required,
                 always_loaded=spec.always_loaded,
                 presentation=spec.presentation,
+                card=card_schema(spec),
                 synthesised=spec.synthesised,
                 deferred=spec.deferred,
                 model_visible=spec.model_visible,
@@ -85,6 +89,26 @@ def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:
             )
         )
     return tools
+
+
+def card_schema(spec: ToolSpec) -> CardSchema | None:
+    """What a card tool registers of its type; None for one that goes by the known schema.
+
+    Raises:
+        ServiceError: 422 `invalid_card` for fields that name nothing, or a card of no type.
+    """
+    if spec.card is None:
+        return None
+    if spec.presentation is None:
+        raise ServiceError(
+            "invalid_card", 422, f"{spec.name!r} describes a card but names no `presentation` type."
+        )
+    given = spec.card.model_dump(exclude_unset=True)
+    try:
+        return CardSchema(type=spec.presentation, **given)
+    except ValueError as error:
+        detail = "; ".join(fault["msg"] for fault in getattr(error, "errors", list)())
+        raise ServiceError("invalid_card", 422, f"{spec.name!r}: {detail}") from error
 
 
 def control_tools(taken: Collection[str]) -> list[PinnedTool]:

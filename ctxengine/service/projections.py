@@ -6,10 +6,15 @@ from collections.abc import Callable, Mapping
 
 from ctxengine.engine.ports import SessionLog
 from ctxengine.ledger.models import RunRow
+from ctxengine.service.boundary.look import checkpoint_in_force
+from ctxengine.service.working_set.plan_run import plan_in_force
 
 Deciding = Callable[[SessionLog, RunRow], int | None]
 
-DECISIONS: Mapping[str, Deciding] = {}
+DECISIONS: Mapping[str, Deciding] = {
+    "boundary": checkpoint_in_force,
+    "working_set": plan_in_force,
+}
 """For each engine with a projection: the event that holds the decision in force for a run, None before the first one."""
 
 

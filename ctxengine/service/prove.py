@@ -14,6 +14,7 @@ from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.ledger.warm import KnownUnits, WarmLog
 from ctxengine.service.access import request_of, session_of
+from ctxengine.service.imports.complete import completed_with_the_next
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Replay
 
@@ -35,12 +36,15 @@ def replay_request(*, actor: Actor, request_id: UUID) -> Replay:
 def replay_row(session: SessionRow, row: RequestRow, log: PostgresLog | None = None) -> Replay:
     """Rebuild the request of a row and compare; every failure to rebuild is a difference with its reason.
 
+    A request that an import only outlined is rebuilt and written first, and then proven by a second build of its own.
+
     Args:
         log: see `rebuild_request`.
     """
-    if row.inputs.get("builder") not in SAME_BYTES:
-        return _replay(row, "retired_builder", [], row.request_sha256)
     try:
+        row = completed_with_the_next(row)
+        if row.inputs.get("builder") not in SAME_BYTES:
+            return _replay(row, "retired_builder", [], row.request_sha256)
         current = row.inputs["builder"] == BUILDER_VERSION and not row.reconstructed
         options = _PROVE_AND_VALIDATE if current else _PROVE
         built = rebuild_request(session, row, options=options, log=log)

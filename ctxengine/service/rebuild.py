@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from ctxengine.engine.build import BuildOptions
+from ctxengine.engine.events import EventType
 from ctxengine.engine.history.projection import HISTORY_FORMS
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
@@ -56,7 +56,7 @@ def rebuild_request(
         memory=memory_of(log, inputs.memory_event),
         counter=counter_of(plan.provider, plan.model),
         opaque=_opaque_until(run, inputs.content_head),
-        erased=erased_digests(session, plan, inputs, built_at=row.created_at),
+        erased=erased_digests(session, plan, inputs),
         skills=skills_at(log, inputs.skills),
         fresh_erased=memory_is_gone(log, inputs.memory_event),
         sent=blocks_of(log, inputs.sent),
@@ -74,15 +74,17 @@ def _opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[
     }
 
 
-def erased_digests(
-    session: SessionRow, plan: Plan, inputs: StepInputs, *, built_at: datetime
-) -> dict[EventSeq, str]:
+def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[EventSeq, str]:
     """Recorded digests of the request's units whose content was erased since, in the form each of them has there.
 
-    What was gone already when the request was built stands in it as its tombstone, and is rendered again.
+    What was gone already when the request was built stands in it as its tombstone, and is rendered again. Which came first is
+    told by the log: clocks may jump. An erasure's event and its bodies carry the same moment.
     """
     key = {"tenant_id": session.tenant_id, "session_id": session.id}
-    erased = Body.objects.filter(**key, erased_at__gt=built_at)
+    erasures = Event.objects.filter(
+        **key, type=EventType.PERSON_ERASED, sequence__gt=inputs.head
+    ).values("recorded_at")
+    erased = Body.objects.filter(**key, erased_at__in=erasures)
     gone = list(erased.values_list("id", flat=True))
     if not gone:
         return {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ctxengine.engine.budget.demand import Floors
 from ctxengine.engine.build import BuildOptions, build
 from ctxengine.engine.cache.session_key import session_key
 from ctxengine.engine.derive import Derivation
@@ -16,7 +16,6 @@ from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession
 from ctxengine.engine.memo import BuildMemo
-from ctxengine.engine.memory import MemoryLog
 from ctxengine.engine.ports import OpenCall, TokenCounter
 from ctxengine.engine.request import CheckpointInput, ModelRequest
 from ctxengine.engine.step import (
@@ -30,7 +29,7 @@ from ctxengine.engine.step import (
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WireRenderer
-from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
+from ctxengine.ledger.models import RequestRow, RunRow
 from ctxengine.service.crypto import new_nonce_key, new_salt
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.imported_session import (
@@ -38,10 +37,20 @@ from ctxengine.service.imported_session import (
     imported_plan,
     imported_session_row,
 )
+from ctxengine.service.imports.complete import body_bytes
+from ctxengine.service.imports.import_log import ImportLog
+from ctxengine.service.imports.made import Part, Reconstructed
+from ctxengine.service.imports.outline import (
+    Outline,
+    OutlinedRow,
+    Outlines,
+    outlined_draft,
+    outlined_row,
+    shared_inputs,
+)
 from ctxengine.service.original import iso_of, moment_of, usage_of_original
 from ctxengine.service.plans import plan_draft, plan_row
 from ctxengine.service.rebuild import rendered_under
-from ctxengine.service.renderings import Key
 from ctxengine.service.request_rows import request_row, step_drafts
 from ctxengine.service.wiring import counter_of, new_id, renderer_of
 
@@ -60,29 +69,9 @@ _SOURCE_OF = {
 }
 OUTLINED_FROM = 250
 """Answers in a session from which its requests are outlined and rebuilt later; fewer are rebuilt on the spot."""
-_REQUESTS_HELD = 100
-"""Rows of requests that wait to be written together: each is larger than the message it asked for."""
+_PART_ENTRIES, _PART_BYTES = 2_000, 8 << 20
+"""What is handed over at once: so much that its writing is worth a change of hands, so little that it fits anywhere."""
 _BUILD = BuildOptions(validate=False, with_body=False)
-
-
-@dataclass(slots=True)
-class Reconstructed:
-    """Rows ready to be written."""
-
-    session: SessionRow
-    plan: PlanRow
-    log: MemoryLog
-    runs: list[RunRow] = field(default_factory=list)
-    requests: list[RequestRow | OutlinedRow] = field(default_factory=list)
-    """Those that nobody took over yet."""
-    outlined: int = 0
-    """Requests that are not rebuilt yet."""
-    run_places: list[int] = field(default_factory=list)
-    """Index of the entry that opened each run."""
-    digests: dict[Key, str] = field(default_factory=dict)
-    """Segment digests of the units that the requests hold."""
-    kept_items: int = 0
-    """Ledger items that came from the file."""
 
 
 class Reconstruction:
@@ -97,16 +86,16 @@ class Reconstruction:
         format: str,
         now: datetime,
         parent: UUID | None = None,
-        take_requests: Callable[[list[RequestRow | OutlinedRow]], None] | None = None,
-        outlined_from: int = OUTLINED_FROM,
+        take: Callable[[Part], None] | None = None,
+        outlined_from: int | None = None,
     ) -> None:
         """Resolve the session's plan; nothing is written anywhere.
 
         Args:
-            take_requests: is given rows of requests as they come, some at a time; None keeps all.
-            outlined_from: answers from which requests are outlined.
+            take: is given what was made part by part, the last part without its log's end; None keeps all.
+            outlined_from: answers from which requests are outlined; None: `OUTLINED_FROM`.
         """
-        self._take_requests = take_requests
+        self._take = take
         self._answering: RequestRow | OutlinedRow | None = None
         """The newest request."""
         self._started: list[EventDraft] = []
@@ -118,7 +107,7 @@ class Reconstruction:
         self.counter: TokenCounter = counter_of(provider, foreign.model)
         self.renderer: WireRenderer = renderer_of(provider)
         session_id, nonce_key = new_id(), new_nonce_key()
-        self.log = MemoryLog(
+        self.log = ImportLog(
             str(tenant_id), str(session_id), salt=new_salt, body_id=lambda _: str(new_id())
         )
         plan = imported_plan(foreign, provider, self.counter, self.renderer, nonce_key)
@@ -127,10 +116,15 @@ class Reconstruction:
         )
         self.derivation = Derivation(self.counter, foreign_as_pointer=True)
         self.memo = BuildMemo()
+        self._shared = shared_inputs(plan)
+        self._total = fixed_frame(plan, self._shared.factor_millionths).total
+        self._floors = Floors()
+        """Those in force: they rise with the yields of a request that is built."""
         self._outlines: Outlines | None = None
-        if sum(entry.type is EntryType.ASSISTANT for entry in foreign.entries) >= outlined_from:
+        answers = sum(entry.type is EntryType.ASSISTANT for entry in foreign.entries)
+        if answers >= (OUTLINED_FROM if outlined_from is None else outlined_from):
             self._outlines = Outlines(
-                self.log, self.facts, self._inputs(), self.memo.counter(self.counter)
+                self.log, self.facts, self._shared, self.memo.counter(self.counter)
             )
         batch = self.log.append(
             [imported_event(foreign, file_sha256, format, parent), plan_draft(plan)],
@@ -167,6 +161,8 @@ class Reconstruction:
                 self._request(entry)
             self._append(place, entry)
             self._last_at = entry.at or self._last_at
+            if self._is_a_part(place):
+                self._hand_over()
             if progress is not None:
                 progress(place + 1)
         self._close_run()
@@ -277,8 +273,7 @@ class Reconstruction:
         run, head = self.out.runs[-1], self.log.head()
         if head.content_sequence == 0 or self.log.open_calls():
             return
-        plan = self.facts.plan
-        wanted = self._inputs().model_copy(
+        wanted = self._shared.model_copy(
             update={
                 "head": head.sequence,
                 "content_head": head.content_sequence,
@@ -286,9 +281,17 @@ class Reconstruction:
                 "now": iso_of(self._last_at or entry.at),
             }
         )
-        floors = floors_of(self.log.newest_yields(), self._total)
-        if self._outlines is not None and self._outline(run, entry, wanted, floors):
-            return
+        floors = self._floors
+        if self._outlines is not None:
+            outline = self._outlines.outline(wanted, floors)
+            if outline is not None:
+                self._keep_outline(run, entry, outline)
+                return
+        self._rebuild(run, entry, wanted, floors)
+
+    def _rebuild(self, run: RunRow, entry: Entry, wanted: StepInputs, floors: Floors) -> None:
+        """Build the request of a step and write down what that decides."""
+        plan = self.facts.plan
         counter = self.memo.counter(self.counter)
         try:
             prepared = prepare(
@@ -320,6 +323,8 @@ class Reconstruction:
             expected=None,
             at=self.now,
         )
+        if prepared.allocation.raises:
+            self._floors = floors_of(self.log.newest_yields(), self._total)
         session = self.out.session
         row = request_row(
             session=session,
@@ -333,41 +338,49 @@ class Reconstruction:
             build_ms=0,
             reconstructed=True,
         )
-        row.body_bytes = sum(stretch.totals.bytes for stretch in built.stretches)
+        row.body_bytes = body_bytes(built)
         row.status, row.usage = "answered", usage_of_original(entry)
-        session.requests += 1
-        session.peak_tokens = max(session.peak_tokens, row.total_tokens)
         session.pressure_count += prepared.allocation.under_pressure
-        self._answering = row
-        self.out.requests.append(row)
-        if len(self.out.requests) >= _REQUESTS_HELD:
-            self._hand_over()
+        self._keep(row)
         self._keep_digests(built)
         if prepared.inputs.cut > self._cut:
             # A cut only moves on: what stands before it is in no later request.
             self._cut = prepared.inputs.cut
             self.log.let_go(EventSeq(self._cut))
 
-    def _inputs(self) -> StepInputs:
-        """What the inputs of all requests share."""
-        plan = self.facts.plan
-        return StepInputs(
-            head=0,
-            content_head=0,
-            boundary=0,
-            epoch=1,
-            engine=plan.engine,
-            builder=plan.builder,
-            renderer=plan.renderer,
-            counter=plan.counter,
-            policy=plan.policy.label,
-            framing=plan.framing_version,
+    def _keep_outline(self, run: RunRow, entry: Entry, outline: Outline) -> None:
+        """Write down a request that is rebuilt later; its event goes in with the answer."""
+        plan, session = self.facts.plan, self.out.session
+        run.steps += 1
+        row = outlined_row(
+            outline,
+            plan,
+            session,
+            run,
+            request_id=new_id(),
+            usage=usage_of_original(entry),
+            at=moment_of(self._last_at or entry.at) or self.now,
         )
+        self._started = [outlined_draft(row)]
+        self.out.outlined += 1
+        self._keep(row)
+
+    def _keep(self, row: RequestRow | OutlinedRow) -> None:
+        session = self.out.session
+        session.requests += 1
+        session.peak_tokens = max(session.peak_tokens, row.total_tokens)
+        self._answering = row
+        self.out.requests.append(row)
+
+    def _is_a_part(self, place: int) -> bool:
+        """Whether enough has come together to be handed over."""
+        many = place % _PART_ENTRIES == _PART_ENTRIES - 1
+        return many or self.log.waiting_bytes >= _PART_BYTES
 
     def _hand_over(self) -> None:
-        if self._take_requests is not None:
-            self._take_requests(self.out.requests)
-            self.out.requests = []
+        if self._take is not None:
+            requests, self.out.requests = self.out.requests, []
+            self._take(Part(self.out.session.id, self.log.hand_over(EventSeq(self._cut)), requests))
 
     def _keep_digests(self, built: ModelRequest) -> None:
         """Take in the digests of units that this request is the first to hold in their form."""
@@ -383,7 +396,6 @@ class Reconstruction:
                 known[key] = digest
 
     def _sealed(self) -> Reconstructed:
-        self._hand_over()
         head, session = self.log.head(), self.out.session
         session.last_sequence, session.last_hash = head.sequence, head.hash
         session.content_sequence, session.act_sequence = head.content_sequence, head.act_sequence

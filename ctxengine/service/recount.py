@@ -11,12 +11,14 @@ from django.db import connection
 from django.db.models import Sum
 
 from ctxengine.engine.derive import Derivation, recounted
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item, TextPart
 from ctxengine.engine.log.hydrate import ERASED_TEXT
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import SessionRow, UnitRow
+from ctxengine.service.imports.complete import complete_requests
 from ctxengine.service.wiring import counter_of
 
 _WINDOW = 2_000
@@ -58,9 +60,13 @@ def counts_for(session: SessionRow, log: PostgresLog, plan: Plan) -> list[ItemCo
     """The session's items counted as the plan's model counts; None when they are already."""
     if plan.counter == session.counter:
         return None
+    if session.import_sha256:
+        # Requests that are not rebuilt yet are rebuilt under the counts that they were outlined with.
+        complete_requests(tenant_id=session.tenant_id, session_id=session.id)
     derivation = Derivation(
         counter_of(plan.provider, plan.model),
         foreign_as_pointer=bool(session.import_sha256),
+        whole_lines=session.engine in WINDOWED_ENGINES,
         kept_aside=plan.aside_tokens,
     )
     found: list[ItemCount] = []

@@ -13,6 +13,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.providers.failures import Failure, read_failure
 from ctxengine.service.access import still_open
+from ctxengine.service.boundary.reported import as_boundary_says
 from ctxengine.service.calibration import ModelKey, learn_refusal
 from ctxengine.service.clock import utc_now
 from ctxengine.service.learnt_window import next_total
@@ -62,6 +63,8 @@ def _take(
 ) -> ResponseTaken:
     """Write it down; the session's lock is held, so that nothing the run is told meanwhile is lost."""
     now = utc_now()
+    if session.engine == "boundary":
+        failure = as_boundary_says(failure, spec.error_body_raw or "")
     repeated = failure.code == "over_length" and run.settings.get("over_length", 0) >= 1
     following = "fail" if repeated else failure.next
     drafts = [

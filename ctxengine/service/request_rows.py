@@ -209,6 +209,7 @@ def request_row(
         wire_prefix_sha256=built.plan.wire_prefix_sha256,
         total_tokens=built.budget.request,
         body_bytes=len(built.body),
+        body_chars=len(built.body.decode("utf-8", "surrogatepass")),
         reconstructed=reconstructed,
         build_ms=build_ms,
         created_at=at,

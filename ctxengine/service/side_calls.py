@@ -15,11 +15,12 @@ from ctxengine.providers.adapters.contract import (
     Adapter,
     Cancelled,
     Completion,
+    NativeWindow,
     Prompt,
     ProviderError,
     never_cancelled,
 )
-from ctxengine.providers.adapters.registry import adapter_for
+from ctxengine.providers.adapters.registry import adapter_for, compactor_for
 from ctxengine.service.clock import utc_now
 from ctxengine.service.prices import usage_cost
 from ctxengine.service.usage import usage_json
@@ -89,6 +90,60 @@ def counting_call(
     model = str(body.get("model", ""))
     row = _row(tenant_id, provider, model, "count", "", session_id=session_id, job_id=job_id)
     return _recorded(row, lambda adapter: adapter.count(body, timeout_s=timeout_s), lambda _: None)
+
+
+def exact_count_call(
+    *,
+    tenant_id: UUID,
+    provider: str,
+    body: dict[str, Any],
+    session_id: UUID | None = None,
+    job_id: UUID | None = None,
+    timeout_s: float,
+) -> int:
+    """Input tokens of a body by the provider's own count.
+
+    Raises:
+        ProviderError: `count_unavailable` where it has none; otherwise why it failed. The row carries its code.
+    """
+    model = str(body.get("model", ""))
+    row = _row(tenant_id, provider, model, "count", "", session_id=session_id, job_id=job_id)
+
+    def count(adapter: Adapter) -> int:
+        counted = adapter.count(body, timeout_s=timeout_s)
+        if counted is None:
+            raise ProviderError("count_unavailable", f"{provider} has no counting endpoint.")
+        return counted
+
+    return _recorded(row, count, lambda _: None)
+
+
+def compaction_call(
+    *,
+    tenant_id: UUID,
+    provider: str,
+    body: dict[str, Any],
+    session_id: UUID | None = None,
+    job_id: UUID | None = None,
+    timeout_s: float,
+    run: Callable[[Callable[[], NativeWindow]], NativeWindow],
+) -> NativeWindow:
+    """Have the provider compact what a body holds, by its own contract.
+
+    Args:
+        run: carries the call out, so that a caller may let it go.
+
+    Raises:
+        ProviderError: `not_supported` where the provider has no such call; otherwise why it failed.
+    """
+    model = str(body.get("model", ""))
+    row = _row(tenant_id, provider, model, "compaction", "", session_id=session_id, job_id=job_id)
+    native = compactor_for(provider)
+
+    def compact(_: Adapter) -> NativeWindow:
+        return run(lambda: native.compact(body, timeout_s=timeout_s))
+
+    return _recorded(row, compact, lambda window: window.usage)
 
 
 def _row(

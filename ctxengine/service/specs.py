@@ -11,10 +11,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.service.card_specs import CardSpec
+from ctxengine.service.spec_base import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,6 @@ class Actor:
     idempotency_key: str = ""
     scopes: frozenset[str] = frozenset()
     """Scopes of the key that acts; empty for people, whose doors ask about roles, and for the system."""
-
-
-class Spec(BaseModel):
-    """Base: unknown fields are refused by name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ModelRef(Spec):
@@ -77,7 +73,8 @@ class ToolSpec(Spec):
     deferred: bool = False
     required: bool = False
     model_visible: bool = True
-    presentation: str | None = None
+    presentation: str | None = Field(default=None, min_length=1, max_length=100)
+    card: CardSpec | None = None
     synthesised: bool = False
 
 
@@ -96,6 +93,19 @@ class PolicySpec(Spec):
     expected_steps: int | None = Field(default=None, ge=1, le=100_000)
     deferral: Literal["index", "native"] | None = None
     offer_facts: bool | None = None
+    surface: Literal["plan", "reading"] | None = None
+    promotion: Literal["body", "definitions"] | None = None
+    guards: Literal["auto", "on", "off"] | None = None
+    summarize_trigger: float | None = Field(default=None, gt=0, le=1)
+    summary_max_output_tokens: int | None = Field(default=None, ge=256, le=1_000_000)
+    native_compaction_max_output_tokens: int | None = Field(default=None, ge=256, le=1_000_000)
+    summary_source_tokens: int | None = Field(default=None, ge=1_000, le=100_000_000)
+    retained_turns: int | None = Field(default=None, ge=0, le=1_000)
+    archive_recovery: bool | None = None
+    durable_checkpoints: Literal[True] | None = None
+    """Checkpoints of a session are always durable; a caller may say so."""
+    native_contract: Literal["on_demand", "inline"] | None = None
+    native_input: Literal["whole", "elided"] | None = None
     caps: dict[str, int] = Field(default_factory=dict)
     history_ttl: Literal["5m", "1h"] | None = None
     """Life asked for the history's cache entries. No figure of the budget: it applies at once and rotates no epoch."""
@@ -161,10 +171,21 @@ class Content(Spec):
     raw: str
 
 
+class ReadingSpec(Spec):
+    """A runtime's own reading of the directive (design 7.11)."""
+
+    act: str = Field(default="answer", min_length=1, max_length=60)
+    domains: tuple[str, ...] = Field(default=(), max_length=40)
+    entities: tuple[str, ...] = Field(default=(), max_length=60)
+    live_data: bool = False
+    uncertain: bool = False
+
+
 class StartRun(Spec):
     """`POST sessions/{id}/runs`."""
 
     message: Content
+    reading: ReadingSpec | None = None
     scopes: tuple[str, ...] | None = None
     now: datetime | None = None
     timezone: str | None = None
@@ -205,6 +226,8 @@ class TakeResponse(Spec):
     response_raw: str | None = None
     usage_raw: str | None = None
     latency_ms: int | None = Field(default=None, ge=0)
+    first_token_ms: int | None = Field(default=None, ge=0)
+    """From sending to the first token, where the runtime streams."""
     error_status: int | None = None
     error_body_raw: str | None = None
 
@@ -279,6 +302,14 @@ class Present(Spec):
     scope: Literal["item", "unit", "turn"] = "unit"
     preview: bool = False
     note: str = Field(default="", max_length=2000)
+
+
+class ResetSession(Spec):
+    """`POST sessions/{id}/reset`."""
+
+    handoff: str | None = None
+    """What the session goes on from; None takes it from the session itself."""
+    note: str = Field(default="", max_length=1_000)
 
 
 class EndRun(Spec):
@@ -363,7 +394,12 @@ class ResponseTaken:
     next: Literal["tools", "finish", "redo", "reassemble", "fail"]
     calls: list[CallAction] = field(default_factory=list)
     nudge: str | None = None
+    """What the platform told the model beside its response; it stands in the next request."""
     code: str | None = None
+    statement: str | None = None
+    """What ends the turn in place of the model's answer; show it instead."""
+    quoted: list[str] = field(default_factory=list)
+    """Items the statement quotes, by id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,17 @@ from ctxengine.service.factor import factor_in_force
 from ctxengine.service.open_refusals import rotation_refusals_kept
 from ctxengine.service.probe.job import step_aside
 from ctxengine.service.races import redo_once
+from ctxengine.service.readings import reading_drafts
 from ctxengine.service.recount import counts_for, store_counts
 from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, store_rotation
 from ctxengine.service.run_start import rotation_for_run, run_scopes
 from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, RunStarted, ServiceError, StartRun
+from ctxengine.service.turns.close_turns import close_missing_turns
+from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import counter_of, log_of, new_id
+from ctxengine.service.working_set.plan_run import start_drafts
 
 
 def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
@@ -47,6 +51,7 @@ def start_run(*, actor: Actor, session_id: UUID, spec: StartRun) -> RunStarted:
 
 def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
     now, run_id, log = utc_now(), new_id(), log_of(session)
+    close_missing_turns(session, log)
     # The head comes first: what is read after it holds for an append at it.
     head = log.head()
     _refuse_second(session)
@@ -59,7 +64,19 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
         number = session.runs + 1
         said = _message(log, session, spec, turned, str(run_id), number, sequence)
         refuse_empty(said[0].items, spec.message.format)
-        drafts = said if turned is None else [turned.draft(session), *said]
+        drafts = [*said] if turned is None else [turned.draft(session), *said]
+        drafts += start_drafts(
+            session,
+            log,
+            said=said,
+            boundary=sequence,
+            next_sequence=head.sequence + len(drafts) + 1,
+            run=str(run_id),
+            turned=turned.plan if turned is not None else None,
+            reading=spec.reading,
+        )
+        plan = turned.plan if turned is not None else plan_of_session(session, log)
+        drafts += reading_drafts(session, plan, spec.reading, said[0], run=str(run_id))
         try:
             with transaction.atomic():
                 if turned is not None and turned.plan.snapshot:

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.db import transaction
 
 from ctxengine.engine.content.decode import Stripped, strip_opaque
 from ctxengine.engine.content.response import ResponseContent, from_response
-from ctxengine.engine.derive import Derivation
-from ctxengine.engine.events import RULE_OF_EVENT, EventDraft, EventType, ItemFacts
+from ctxengine.engine.events import RULE_OF_EVENT, EventType
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.items import DecodedItem, ForeignPart, ItemKind
-from ctxengine.engine.log.hydrate import decode_event
 from ctxengine.engine.log.records import Head
-from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.ports import OpenCall
-from ctxengine.engine.trust.levels import Trust
-from ctxengine.engine.trust.model_view import model_view
-from ctxengine.engine.wire.tool_search import found_names
-from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.service.access import open_run_of, session_of, still_open
 from ctxengine.service.bound_reasoning import counted
+from ctxengine.service.boundary.inline import window_draft, without_windows
 from ctxengine.service.cache_verdict import shortfall_draft
-from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
-from ctxengine.service.control.answers import ControlAnswer, ControlCall
-from ctxengine.service.control.registry import answer_control
-from ctxengine.service.drafts import content_draft, platform_result
 from ctxengine.service.end_run import before_turn_closes, close_turn, finish_run
+from ctxengine.service.promote import promote_found
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.report_error import take_error
+from ctxengine.service.response_events import Following, ResponseEvents
 from ctxengine.service.specs import (
     Actor,
     CallAction,
@@ -45,11 +33,10 @@ from ctxengine.service.specs import (
     ServiceError,
     TakeResponse,
 )
-from ctxengine.service.telemetry import Answered, answered_span
+from ctxengine.service.telemetry import answered_span
 from ctxengine.service.usage import Receipt, keep_receipt, receipt_of
 from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import counter_of, log_of
-from ctxengine.service.working_state import StateWriter, desk_of, observed
 
 _UNFINISHED = frozenset({"pause_turn", "incomplete"})
 
@@ -132,11 +119,23 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             )
         content = from_response(spec.response_raw or "")
         stripped = strip_opaque(content.format, content.body, role="assistant")
+        stripped, windows = without_windows(session, content.format, stripped)
         plan = plan_of_session(session, log)
-        taken = _Taken(
-            actor, session, run, log, plan, content, stripped, EventSeq(head.sequence + 1)
+        taken = ResponseEvents(
+            actor,
+            session,
+            run,
+            log,
+            plan,
+            content,
+            stripped,
+            EventSeq(head.sequence + 1),
+            interrupted=interrupted,
         )
         drafts, calls = taken.drafts(request, spec)
+        if windows:
+            made = window_draft(session, run, log, windows, response=taken.sequence)
+            drafts += [made] if made is not None else []
         # Input that came in meanwhile will stand before an answer that was thought without it.
         unbound = len(stripped.opaque) if interrupted and plan.fresh_rows == "appended" else 0
         drafts = counted(drafts, unbound)
@@ -145,9 +144,8 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
         )
         short = shortfall_draft(request, receipt.verdict, str(run.id))
         drafts += [short] if short is not None else []
-        following = _next(calls, content)
-        if interrupted and following == "finish":
-            following = "redo"
+        concluded = taken.conclude(drafts, calls, _next(calls, content))
+        following = concluded.next
         with transaction.atomic():
             if following == "finish":
                 before_turn_closes(session)
@@ -158,11 +156,19 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             _answered(session, request, receipt, now)
             if following == "finish":
                 run.refresh_from_db(fields=["state"])
-                finish_run(run=run, log=log, outcome="completed", at=now)
+                finish_run(run=run, log=log, outcome=concluded.outcome, at=now)
+        if following != "finish":
+            promote_found(actor=actor, session=session, log=log, plan=plan, appended=drafts)
         if following == "finish":
             close_turn(session, run, log, at=now)
     answered_span(request, taken.told(receipt), now)
-    return ResponseTaken(next=following, calls=calls)
+    return ResponseTaken(
+        next=following,
+        calls=calls,
+        nudge=concluded.nudge,
+        statement=concluded.statement,
+        quoted=list(concluded.quoted),
+    )
 
 
 def _refuse_superseded(log: PostgresLog, request: RequestRow, head: Head) -> bool:
@@ -185,238 +191,6 @@ def _refuse_superseded(log: PostgresLog, request: RequestRow, head: Head) -> boo
     )
 
 
-class _Taken:
-    """One response on its way into the log."""
-
-    def __init__(
-        self,
-        actor: Actor,
-        session: SessionRow,
-        run: RunRow,
-        log: PostgresLog,
-        plan: Plan,
-        content: ResponseContent,
-        stripped: Stripped,
-        sequence: EventSeq,
-    ) -> None:
-        self.actor = actor
-        self.session = session
-        self.run = run
-        self.log = log
-        self.plan = plan
-        self.content = content
-        self.stripped = stripped
-        self.sequence = sequence
-        self.derivation = Derivation(
-            counter_of(session.provider, session.model),
-            kept_aside=plan.aside_tokens,
-        )
-        self.items: tuple[DecodedItem, ...] = ()
-
-    def drafts(
-        self, request: RequestRow, spec: TakeResponse
-    ) -> tuple[list[EventDraft], list[CallAction]]:
-        """The response's event, then a platform result for each call that the runtime is not to execute."""
-        body = decode_event(EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body)
-        self.items = tuple(body)
-        decoded = {item.ordinal: item for item in body if item.kind is ItemKind.TOOL_CALL}
-        authority = authority_of(self.log, self.run) if decoded else Authority()
-        verdicts = {
-            ordinal: judge_call(
-                self.plan, self.plan.ledger_name(item.name or ""), item.arguments or "", authority
-            )
-            for ordinal, item in decoded.items()
-        }
-        response = content_draft(
-            self.log,
-            type=EventType.RESPONSE_COMPLETED,
-            format=self.content.format,
-            raw=self.stripped.body,
-            trust=Trust.MODEL,
-            sequence=self.sequence,
-            derivation=self.derivation,
-            run=str(self.run.id),
-            source="model",
-            payload=self._payload(request, spec)
-            | self._unwrapped(decoded, verdicts)
-            | self._found(body),
-            owner=self.session.principal,
-            ledger_name=self.plan.ledger_name,
-        )
-        drafts = [response]
-        calls = [
-            self._act(facts, decoded[facts.ordinal], verdicts[facts.ordinal], drafts)
-            for facts in response.items
-            if facts.kind is ItemKind.TOOL_CALL
-        ]
-        drafts += self._observed(response.items, verdicts, calls, drafts)
-        return drafts, calls
-
-    def _observed(
-        self,
-        items: Sequence[ItemFacts],
-        verdicts: Mapping[int, Verdict],
-        calls: Sequence[CallAction],
-        drafts: Sequence[EventDraft],
-    ) -> list[EventDraft]:
-        """What the runtime notes of these calls: what the user is asked, and tasks whose call was refused."""
-        made = [facts for facts in items if facts.kind is ItemKind.TOOL_CALL]
-        asked, refused = [], []
-        for facts, call in zip(made, calls, strict=True):
-            verdict = verdicts[facts.ordinal]
-            if call.action == "execute" and verdict.name == ASK_TOOL:
-                asked.append(Asked(facts.wire_call_id, verdict.arguments))
-            elif call.action == "refused":
-                refused.append(Outcome(facts.wire_call_id, verdict.name, failed=True))
-        if not asked and not refused:
-            return []
-        any_act = self.log.head().act_sequence > 0
-        writer = StateWriter(
-            self.log,
-            self.session,
-            str(self.run.id),
-            any_act=any_act,
-            pending=drafts,
-            first=self.sequence,
-        )
-        return observed(
-            writer,
-            asked=asked,
-            outcomes=refused,
-            sequence=self.sequence + len(drafts),
-            any_act=any_act,
-            repeated=desk_of(
-                self.session,
-                self.log,
-                self.plan,
-                run=str(self.run.id),
-                below=self.sequence,
-                now=utc_now(),
-            ).repeated,
-        )
-
-    def _unwrapped(
-        self, decoded: Mapping[int, DecodedItem], verdicts: Mapping[int, Verdict]
-    ) -> dict[str, Any]:
-        """The tools meant by calls of `tool.call`, by ordinal: their results are theirs."""
-        meant = {
-            str(ordinal): model_view(verdict.name)
-            for ordinal, verdict in verdicts.items()
-            if verdict.name != self.plan.ledger_name(decoded[ordinal].name or "")
-        }
-        return {"unwrapped": meant} if meant else {}
-
-    def _found(self, body: Sequence[DecodedItem]) -> dict[str, Any]:
-        """Deferred tools that the provider's own search found, by ledger name; what else it names counts for nothing."""
-        named = {
-            name
-            for item in body
-            for part in item.parts
-            if isinstance(part, ForeignPart)
-            for name in found_names(part.kind, part.raw)
-        }
-        found = sorted(tool.name for tool in self.plan.kept_aside if tool.wire_name in named)
-        return {"found_tools": [model_view(name) for name in found]} if found else {}
-
-    def _act(
-        self, facts: ItemFacts, item: DecodedItem, verdict: Verdict, drafts: list[EventDraft]
-    ) -> CallAction:
-        """What becomes of one call; a refused or answered one adds its result to `drafts`."""
-        tool = self.plan.tool(verdict.name)
-        answer, action = None, "execute"
-        if verdict.refused is not None:
-            refused = verdict.refused
-            answer = ControlAnswer(
-                refused.text,
-                trust=refused.trust,
-                source=refused.source,
-                is_error=True,
-                drafts=[self._refusal(facts, refused.code)],
-            )
-            action = "refused"
-        elif tool is not None and tool.control:
-            answer, action = self._answer(verdict, drafts), "answered"
-        if answer is not None:
-            drafts.append(self._result(facts, answer, EventSeq(self.sequence + len(drafts))))
-            drafts.extend(answer.drafts)
-        return CallAction(
-            id=item.call_id or facts.wire_call_id,
-            name=verdict.name,
-            action=cast(Literal["execute", "answered", "refused"], action),
-            arguments_raw=verdict.arguments,
-            result=answer.text if answer is not None else None,
-        )
-
-    def _refusal(self, facts: ItemFacts, code: str) -> EventDraft:
-        return EventDraft(
-            type=EventType.CALL_REFUSED,
-            trust=Trust.PLATFORM,
-            run=str(self.run.id),
-            payload={"answers": f"{self.sequence}.{facts.ordinal}", "code": code},
-        )
-
-    def _answer(self, verdict: Verdict, drafts: Sequence[EventDraft]) -> ControlAnswer:
-        call = ControlCall(
-            session=self.session,
-            run=self.run,
-            log=self.log,
-            plan=self.plan,
-            arguments=verdict.arguments,
-            response_sequence=self.sequence,
-            now=utc_now(),
-            pending=tuple(drafts),
-        )
-        return answer_control(verdict.name, call)
-
-    def _result(self, facts: ItemFacts, answer: ControlAnswer, sequence: EventSeq) -> EventDraft:
-        call = OpenCall(
-            self.sequence,
-            facts.ordinal,
-            facts.name,
-            facts.call_id,
-            facts.wire_call_id,
-            str(self.run.id),
-        )
-        return platform_result(
-            self.log,
-            call=call,
-            text=answer.text,
-            sequence=sequence,
-            derivation=self.derivation,
-            run=str(self.run.id),
-            is_error=answer.is_error,
-            trust=answer.trust,
-            source=answer.source,
-            owner=self.session.principal,
-        )
-
-    def told(self, receipt: Receipt) -> Answered:
-        """What a span may tell of this response."""
-        return Answered(
-            response_id=model_view(self.content.response_id or ""),
-            model=model_view(self.content.model or ""),
-            stop_reason=self.content.stop_reason or "",
-            usage=receipt.usage,
-            items=self.items,
-        )
-
-    def _payload(self, request: RequestRow, spec: TakeResponse) -> dict[str, Any]:
-        return {
-            "request": str(request.id),
-            "stop_reason": model_view(self.content.stop_reason or ""),
-            "response_model": model_view(self.content.model or ""),
-            "latency_ms": spec.latency_ms,
-            "opaque": [
-                {
-                    "before": block.before,
-                    "kind": block.kind,
-                    "bytes": len(block.raw.encode("utf-8", "surrogatepass")),
-                }
-                for block in self.stripped.opaque
-            ],
-        }
-
-
 def _count_opaque(run: RunRow, stripped: Stripped, session: SessionRow) -> None:
     """Reasoning that will be replayed inside the run costs tokens too; its size is kept, its text is not."""
     counter = counter_of(session.provider, session.model)
@@ -432,7 +206,7 @@ def _answered(session: SessionRow, request: RequestRow, receipt: Receipt, now: d
     )
 
 
-def _next(calls: list[CallAction], content: ResponseContent) -> Any:
+def _next(calls: list[CallAction], content: ResponseContent) -> Following:
     if any(call.action == "execute" for call in calls):
         return "tools"
     if calls or content.stop_reason in _UNFINISHED:

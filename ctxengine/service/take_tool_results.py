@@ -9,6 +9,7 @@ from uuid import UUID
 from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import OpenCall, SessionLog
@@ -59,6 +60,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults)
         derivation = Derivation(
             counter_of(session.provider, session.model),
             inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+            whole_lines=session.engine in WINDOWED_ENGINES,
         )
         names = {call: meant_by(log, plan, call) for _, call in matched}
         reported = [

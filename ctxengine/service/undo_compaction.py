@@ -6,8 +6,9 @@ from uuid import UUID
 
 from django.db import transaction
 
+from ctxengine.engine.boundary.checkpoint import made_checkpoints
 from ctxengine.engine.budget.policy import BudgetPolicy
-from ctxengine.engine.compaction.acts import HistoryActs
+from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
@@ -54,6 +55,7 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
         if event in acts.undone:
             return _undoing(log, event)
         _refuse_covered(acts, made)
+        _refuse_rested_on(log, made)
         draft = EventDraft(
             type=EventType.COMPACTION_UNDONE,
             trust=Trust.PLATFORM,
@@ -113,6 +115,20 @@ def _undoing(log: PostgresLog, event: int) -> int:
         if event in {undoing.payload["compaction"], *undoing.payload["came_with"]}:
             return undoing.sequence
     raise not_found("compaction")
+
+
+def _refuse_rested_on(log: PostgresLog, made: EventRecord) -> None:
+    """A checkpoint can be undone while no later one rests on it."""
+    if made.payload["kind"] not in BOUNDARY_KINDS:
+        return
+    later = [point.sequence for point in made_checkpoints(log) if point.sequence > made.sequence]
+    if later:
+        raise ServiceError(
+            "compaction_covered",
+            409,
+            f"Checkpoint {later[0]} rests on this one; undo that one first.",
+            first=later[0],
+        )
 
 
 def _refuse_covered(acts: HistoryActs, made: EventRecord) -> None:

@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 from threading import Lock
 from uuid import UUID
 
+from ctxengine.engine.history.project import project
+from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.inputs import SessionFacts, StepInputs
+from ctxengine.engine.items import Unit
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.standing import Standing, standing_of
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, SessionRow
@@ -37,6 +43,9 @@ class Warmth:
     """(renderer and epoch, unit, form) of segment digests that are known to be stored."""
     _standing: tuple[int, int, Standing] | None = None
     _pinned: tuple[int, int, Plan] | None = None
+    _projection: tuple[tuple[object, ...], Projection | None] | None = None
+    _closed: dict[EventSeq, tuple[Unit, Unit]] = field(default_factory=dict)
+    """Units of the newest projection with their closed forms."""
     _plans: dict[UUID, Plan] = field(default_factory=dict)
     _in_use: Lock = field(default_factory=Lock)
 
@@ -72,6 +81,16 @@ class Warmth:
         if self._standing is None or self._standing[:2] != (version, plan_total):
             self._standing = (version, plan_total, standing_of(log, plan_total=plan_total))
         return self._standing[2]
+
+    def projection(
+        self, log: WarmLog, facts: SessionFacts, inputs: StepInputs, counter: TokenCounter
+    ) -> Projection | None:
+        """What the session's engine shows of everything before the run; it stays as it is until something but talk comes in."""
+        of = (log.version(), inputs.projection, inputs.boundary, inputs.epoch, inputs.marks)
+        key = (*of, inputs.engine, counter.label)
+        if self._projection is None or self._projection[0] != key:
+            self._projection = (key, project(log, facts, inputs, counter, self._closed))
+        return self._projection[1]
 
     def remember(self, digests: Iterable[tuple[str, int, str]]) -> None:
         """Take in the digests of the newest request, which are stored now."""

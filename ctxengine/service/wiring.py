@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from uuid import UUID
 
+from cryptography.fernet import InvalidToken
+
 from ctxengine.engine.cache.session_key import session_key
 from ctxengine.engine.plan.plan import Plan, plan_of
 from ctxengine.engine.step import SessionFacts
@@ -69,4 +71,13 @@ def session_facts(session: SessionRow, plan: Plan) -> SessionFacts:
         nonce_key=decrypt(bytes(session.nonce_key)),
         session_key=session_key(str(session.tenant_id), str(session.id)),
         imported=bool(session.import_sha256),
+        unseal=unseal,
     )
+
+
+def unseal(text: str) -> str | None:
+    """A sealed window's text; None where the field key or the text is wrong."""
+    try:
+        return decrypt(text.encode("ascii")).decode("utf-8")
+    except (InvalidToken, UnicodeError):
+        return None

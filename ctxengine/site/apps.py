@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from ctxengine.service.turns.embedder import configured_embedder
 from ctxengine.site.tracing import start_tracing
 
 
@@ -14,5 +15,10 @@ class SiteConfig(AppConfig):
     label = "ctx_site"
 
     def ready(self) -> None:
-        """Begin to send spans, if an address is set."""
+        """Begin to send spans, if an address is set.
+
+        Raises:
+            ImproperlyConfigured: the embedder that the settings name cannot be made.
+        """
         start_tracing()
+        configured_embedder()

@@ -28,8 +28,8 @@ _NEEDS_NO_DATABASE = frozenset(
 _STARTS_ITS_OWN = frozenset({"up"})
 _NEEDS_A_SERVED_INSTANCE = frozenset(
     {
-        "add_person", "export_session", "import_transcripts", "issue_key", "probe", "prove_requests",
-        "verify_ledger",
+        "add_person", "backup", "export_person", "export_session", "import_transcripts", "issue_key", "probe", "prove_requests",
+        "replay", "restore_drill", "verify_ledger",
     }
 )  # fmt: skip
 _WRONGLY_SET_UP = 2
@@ -119,7 +119,7 @@ def database_for(argv: list[str]) -> Iterator[None]:
     """Let a command find its database running, and stop it afterwards if nobody else uses it."""
     command = argv[1] if len(argv) > 1 else ""
     asks_for_help = command.startswith("-") or {"-h", "--help", "--version"} & set(argv[2:])
-    if asks_for_help or command in _NEEDS_NO_DATABASE:
+    if asks_for_help or command in _NEEDS_NO_DATABASE or _replays_files(argv):
         # makemigrations compares with the database only where one happens to run.
         warnings.filterwarnings("ignore", message="Got an error checking a consistent migration")
         yield
@@ -132,6 +132,12 @@ def database_for(argv: list[str]) -> Iterator[None]:
     finally:
         if server is not None:
             server.stop()
+
+
+def _replays_files(argv: list[str]) -> bool:
+    """Whether a replay names files alone: a session is named by its id, and only that one lies in the database."""
+    named = [word for word in argv[2:] if Path(word).exists()]
+    return argv[1:2] == ["replay"] and bool(named)
 
 
 def _prepare(command: str) -> EmbeddedPostgres | None:

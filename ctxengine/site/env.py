@@ -14,6 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 _HOST = re.compile(r"(\*|\.?[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])", re.IGNORECASE)
+_PLACE = re.compile(
+    r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE
+)
 _ORIGIN = re.compile(r"https?://[a-z0-9*.\[\]:-]+", re.IGNORECASE)
 
 
@@ -108,6 +111,17 @@ def origins(name: str) -> list[str]:
         SettingError: an entry without scheme, or with a path.
     """
     return _listed(name, (), _ORIGIN, "origins like https://host, separated by commas")
+
+
+def places(name: str) -> list[str]:
+    """Hosts, each with a port where it is not the usual one, separated by commas; none by default.
+
+    Raises:
+        SettingError: an entry with a scheme, a path or a pattern.
+    """
+    return _listed(
+        name, (), _PLACE, "hosts like hooks.example.org or host:8443, separated by commas"
+    )
 
 
 def folder(name: str) -> Path | None:

@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "ctxengine.site.read_only.ReadOnly",
 ]
 
 ROOT_URLCONF = "ctxengine.site.urls"
@@ -116,7 +117,7 @@ AXES_VERBOSE = False
 
 HTTPS = env.flag("CTX_HTTPS", False)
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|livez)$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 # Preloading binds the whole domain, not only this site: its owner asks for that, not we.
@@ -147,11 +148,25 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = env.whole(
     "CTX_MAX_BODY_BYTES", 64 * 1024 * 1024, least=64 * 1024, most=2**31
 )
 
+CTX_RATE_LIMIT = env.whole("CTX_RATE_LIMIT", 0, least=0, most=10**6)
+"""Calls of one key in a minute, in each web process; 0 sets no limit."""
+
+CTX_READ_ONLY = env.flag("CTX_READ_ONLY", False)
+"""Whether every door refuses writes; signing in and proving still work."""
+CTX_WEBHOOK_HOSTS = env.places("CTX_WEBHOOK_HOSTS")
+"""The allow-list of alerts: hosts that may be told, by whoever makes a rule."""
+
 # --- model providers --------------------------------------------------------------------------------------------------
 
 CTX_PROVIDER_KEYS = provider_access.provider_keys()
 CTX_PROVIDER_URLS = provider_access.provider_urls()
 CTX_SUMMARY_PROVIDERS = provider_access.summary_providers()
+CTX_EMBEDDER = env.matching(
+    "CTX_EMBEDDER",
+    "",
+    r"([A-Za-z_]\w*\.)+[A-Za-z_]\w*",
+    "a dotted path such as package.module.Class",
+)
 CTX_PROBE_HOSTED = env.choice("CTX_PROBE_HOSTED", "off", ("off", "full"))
 """The allow-list: a provider is called at its official address, or at the one listed here."""
 CTX_BEDROCK_REGION = env.matching(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from ctxengine.site.health import healthz
+from ctxengine.site.health import healthz, livez
 from ctxengine.site.icon import icon
 from ctxengine.site.prometheus import prometheus
 
 urlpatterns = [
+    path("livez", livez, name="livez"),
     path("healthz", healthz, name="healthz"),
     path("metrics", prometheus, name="prometheus"),
     path("favicon.ico", icon, name="favicon"),

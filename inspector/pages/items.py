@@ -15,6 +15,7 @@ from inspector.contexts import Crumb, ItemFragment, ItemPage, Shell
 from inspector.itemview import PartView, lookalikes, parts_of
 from inspector.pages.session_frame import head_or_404, session_address, session_title
 from inspector.render import Twin, fragment, show
+from inspector.standing import standings
 
 
 class ItemConverter:
@@ -55,6 +56,7 @@ def item(request: HttpRequest, viewer: Viewer, session_id: UUID, item_id: str) -
         parts=parts,
         whole=_all_shown(parts),
         lookalikes=lookalikes(content),
+        standings=standings(viewer.tenant_id, head.id, content.line.id, content.line.kind),
     )
     return show(request, "item.html", page)
 

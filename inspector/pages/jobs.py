@@ -38,6 +38,7 @@ from inspector.job_contexts import (
     view_of,
 )
 from inspector.pages.acts import MOST_REASON_CHARS, reason_of
+from inspector.pages.operations import operations_tabs
 from inspector.render import Twin, csv_stream, json_stream, see_other, show
 
 STATES = (*(state.value for state in JobState), "unfinished")
@@ -81,6 +82,7 @@ def jobs(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     counts = job_counts(viewer.tenant_id)
     page = JobsPage(
         shell=Shell(viewer, "Jobs", "jobs"),
+        tabs=operations_tabs(viewer, "jobs"),
         problem=problem,
         chosen=chosen,
         states=STATES,

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.engine.budget.policy import DEFAULT_POLICY
 from ctxengine.ledger.queries import overview as read
+from ctxengine.ledger.queries.console import firing
 from ctxengine.ledger.queries.overview import Counts
 from ctxengine.ledger.queries.promises import Breach, Promise, promises
 from ctxengine.service.metrics.period import USUAL, WINDOWS
@@ -46,6 +47,7 @@ def overview(request: HttpRequest, viewer: Viewer, twin: Twin = Twin.HTML) -> Ht
         bill=read.fleet_bill(viewer.tenant_id, since),
         promises=tuple(sorted(kept, key=lambda promise: not promise.breaches)),
         broken=sum(len(promise.breaches) for promise in kept),
+        firing=firing(viewer.tenant_id),
         worst=read.worst_sessions(viewer.tenant_id, since),
     )
     return show(request, "overview.html", page, twin)

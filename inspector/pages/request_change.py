@@ -20,7 +20,7 @@ def request_change(
     request: HttpRequest, viewer: Viewer, request_id: UUID, twin: Twin
 ) -> HttpResponse:
     """The comparison with the request before, or a word that there is none."""
-    frame = frame_of(viewer, request_id, "request-change")
+    frame = frame_of(viewer, request_id, "request-change", request)
     comparison = None
     if frame.near.previous:
         before = detail_or_404(viewer, frame.near.previous.id)

@@ -8,9 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from ctxengine.ledger.queries.events import event_page
-from ctxengine.ledger.queries.request import request_detail
 from inspector.access import Viewer, member
-from inspector.pages.request_frame import frame_of, shell_of
+from inspector.pages.request_frame import detail_or_404, frame_of, shell_of
 from inspector.pages.session_events import MEANINGS
 from inspector.render import show
 from inspector.request_contexts import RequestEventsPage
@@ -20,10 +19,8 @@ from inspector.request_contexts import RequestEventsPage
 @member()
 def request_events(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
     """Everything appended after the previous request's head, up to this one's and its answer."""
-    frame = frame_of(viewer, request_id, "request-events")
-    previous = (
-        request_detail(viewer.tenant_id, frame.near.previous.id) if frame.near.previous else None
-    )
+    frame = frame_of(viewer, request_id, "request-events", request)
+    previous = detail_or_404(viewer, frame.near.previous.id) if frame.near.previous else None
     found = frame.request
     low = max(previous.content_sequence, previous.act_sequence) + 1 if previous else 0
     page = RequestEventsPage(

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
-from django.http import Http404
+from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from ctxengine.engine.manifest import Budget
+from ctxengine.ledger.queries.guards import verdicts_on
 from ctxengine.ledger.queries.request import RequestDetail, neighbours, request_detail
+from ctxengine.service.imports.complete import complete_request
 from inspector.access import Viewer
 from inspector.cachepanel import cache_panel
 from inspector.contexts import Crumb, Shell, Tab
 from inspector.figures import number
+from inspector.pages.request_walk import walk_of, within
 from inspector.pages.session_frame import head_or_404, session_address, session_title
 from inspector.reasons import OUTCOME_WORDS, class_title, cut_in_words, yield_in_words
 from inspector.render import Twin
-from inspector.request_contexts import RequestFrame
+from inspector.request_contexts import RequestFrame, Walk
 from inspector.ruler import ruler_of
 
 _MARKER_WORDS = {
@@ -31,28 +34,33 @@ _TTL_WORDS = {"5m": "5 min", "1h": "1 h"}
 
 
 def detail_or_404(viewer: Viewer, request_id: UUID) -> RequestDetail:
-    """The request of this tenant.
+    """The request of this tenant, rebuilt first where an import only outlined it.
 
     Raises:
         Http404: there is none of that id here.
     """
+    complete_request(tenant_id=viewer.tenant_id, request_id=request_id)
     found = request_detail(viewer.tenant_id, request_id)
     if found is None:
         raise Http404("No such request.")
     return found
 
 
-def frame_of(viewer: Viewer, request_id: UUID, route: str) -> RequestFrame:
-    """Everything around the pane of one tab. Five queries."""
+def frame_of(
+    viewer: Viewer, request_id: UUID, route: str, asked: HttpRequest | None = None
+) -> RequestFrame:
+    """Everything around the pane of one tab. Six queries, one more with guards, two more in a filtered list (`?in=`)."""
     request = detail_or_404(viewer, request_id)
     near = neighbours(viewer.tenant_id, request)
+    walk = walk_of(viewer, request, asked.GET.get("in", "")) if asked is not None else None
     accounted, unattributed = _reconciled(request)
     return RequestFrame(
         request=request,
         session=head_or_404(viewer, request.session_id),
         near=near,
+        walk=walk,
         ruler=ruler_of(request.manifest, request.budget, request.cache.predicted, request.usage),
-        tabs=_tabs(viewer.slug, request, near.previous.label if near.previous else "", route),
+        tabs=_tabs(viewer.slug, request, near.previous.label if near.previous else "", route, walk),
         ladder=tuple(
             (
                 class_title(step.budget_class),
@@ -68,12 +76,13 @@ def frame_of(viewer: Viewer, request_id: UUID, route: str) -> RequestFrame:
         accounted=accounted,
         markers=tuple(_markers(request)),
         cache=cache_panel(request),
+        guards=verdicts_on(viewer.tenant_id, request.session_id, request.run_id, request.id),
     )
 
 
 def request_address(slug: str, request_id: UUID, route: str = "request") -> str:
     """Where a tab of a request lives."""
-    twinless = {"request-json", "request-events"}
+    twinless = {"request-json", "request-events", "request-take-away"}
     args: list[object] = [slug, request_id]
     if route not in twinless:
         args.append(Twin.HTML)
@@ -91,6 +100,11 @@ def shell_of(viewer: Viewer, frame: RequestFrame, route: str, tab: str) -> Shell
         )
     if near.next:
         keys["next"] = request_address(viewer.slug, near.next.id, route)
+    walk = frame.walk
+    if walk is not None:
+        for name, found in (("newer", walk.newer), ("older", walk.older)):
+            if found:
+                keys[name] = within(request_address(viewer.slug, found[0], route), walk)
     session = session_address(viewer.slug, request.session_id)
     title = session_title(frame.session)
     crumbs = (
@@ -105,7 +119,9 @@ def shell_of(viewer: Viewer, frame: RequestFrame, route: str, tab: str) -> Shell
     return Shell(viewer, f"Request {request.label} · {tab} · {title}", "requests", crumbs, keys)
 
 
-def _tabs(slug: str, request: RequestDetail, previous: str, current: str) -> tuple[Tab, ...]:
+def _tabs(
+    slug: str, request: RequestDetail, previous: str, current: str, walk: Walk | None
+) -> tuple[Tab, ...]:
     change = f"Change since {previous}" if previous else "Change"
     named = (
         ("Rows", "request"),
@@ -113,9 +129,10 @@ def _tabs(slug: str, request: RequestDetail, previous: str, current: str) -> tup
         ("Provider JSON", "request-json"),
         (change, "request-change"),
         ("Events", "request-events"),
+        ("Take away", "request-take-away"),
     )
     return tuple(
-        Tab(label, request_address(slug, request.id, route), route == current)
+        Tab(label, within(request_address(slug, request.id, route), walk), route == current)
         for label, route in named
     )
 

@@ -34,6 +34,7 @@ ASKS = {
     "row": whole_number,
     "span": whole_number,
     "below": free,
+    "in": free,
 }
 
 
@@ -43,7 +44,7 @@ def request_items(
     request: HttpRequest, viewer: Viewer, request_id: UUID, twin: Twin
 ) -> HttpResponseBase:
     """The newest items of the request in its own order, with filters and a way to older ones."""
-    frame = frame_of(viewer, request_id, "request-items")
+    frame = frame_of(viewer, request_id, "request-items", request)
     spans = _chosen(request, frame.request.manifest)
     cut = frame.request.manifest.cut
     size = WINDOW if twin is Twin.HTML else _EXPORT_WINDOW

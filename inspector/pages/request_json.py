@@ -23,7 +23,7 @@ _INLINE_BYTES = 4_000
 """A part up to this size stands in the page; a larger one is loaded when it is opened."""
 _UNFOLDED_BYTES = 120
 """A part up to this size is unfolded at first."""
-_INLINE_BUDGET_BYTES = 60_000
+_INLINE_BUDGET_BYTES = 40_000
 """All parts of a page together, so that a page never grows with its session."""
 
 
@@ -31,7 +31,7 @@ _INLINE_BUDGET_BYTES = 60_000
 @member()
 def request_json(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
     """The body in parts; the newest ones first in view, `?part=` shows one alone."""
-    frame = frame_of(viewer, request_id, "request-json")
+    frame = frame_of(viewer, request_id, "request-json", request)
     gone, body = "", b"{}"
     try:
         body = request_body(actor=viewer.actor, request_id=request_id)

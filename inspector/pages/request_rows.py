@@ -28,9 +28,9 @@ def request_rows(
     request: HttpRequest, viewer: Viewer, request_id: UUID, twin: Twin
 ) -> HttpResponse:
     """All fifteen rows, empty ones too, and what was left out."""
-    frame = frame_of(viewer, request_id, "request")
+    frame = frame_of(viewer, request_id, "request", request)
     manifest = frame.request.manifest
-    lines = [_line(row, manifest) for row in ROWS]
+    lines = [row_line(row, manifest) for row in ROWS]
     page = RowsPage(
         shell=shell_of(viewer, frame, "request", "Rows"),
         frame=frame,
@@ -45,7 +45,8 @@ def request_rows(
     return show(request, "request_rows.html", page, twin)
 
 
-def _line(row: Row, manifest: Manifest) -> RowLine:
+def row_line(row: Row, manifest: Manifest) -> RowLine:
+    """One row as it stands in a request."""
     total = next((entry for entry in manifest.rows if entry.row == row.number), None)
     if total is None:
         total = RowTotal(row=row.number, tokens=0, items=0, source="", reason=_nothing(row))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import get_args
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.views.decorators.http import require_safe
 
 from ctxengine.engine.budget.classes import YIELD_ORDER
@@ -26,6 +26,7 @@ from inspector.filters import AskError, checked, free, identifier, moment, one_o
 from inspector.querylang import QueryError, one_of_terms, over, read_query
 from inspector.reasons import class_title
 from inspector.render import Twin, csv_stream, json_stream, show
+from inspector.saved import views_box
 
 _FIELDS = ("engine", "model", "status", "yield", "origin", "epoch")
 _SELECTS = ("model", "status", "yielded", "origin")
@@ -85,7 +86,7 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
     where, query = RequestFilter(), RequestQuery()
     try:
         checked(request, ASKS)
-        where = _narrow(_filter(text, chosen), narrowed)
+        where = filter_of(request.GET)
         after = request.GET.get("after", "")
         query = RequestQuery(where, parse_cursor(after) if after else None, PAGE_SIZES[0])
     except (QueryError, BadCursor, AskError) as error:
@@ -108,9 +109,21 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != RequestFilter() or bool(problem),
         address=request.GET.urlencode(),
+        views=views_box(request, viewer, "requests"),
     )
     answer = Twin.HTML if twin is Twin.HTML else Twin.JSON
     return show(request, "requests.html", page, answer, 400 if problem else 200)
+
+
+def filter_of(asked: QueryDict) -> RequestFilter:
+    """The filter that an address of this list asks for.
+
+    Raises:
+        QueryError: its query cannot be read.
+    """
+    chosen = {name: asked.get(name, "") for name in _SELECTS}
+    narrowed = {name: asked.get(name, "") for name in _NARROWED}
+    return _narrow(_filter(asked.get("q", ""), chosen), narrowed)
 
 
 def _filter(text: str, chosen: dict[str, str]) -> RequestFilter:

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.ledger.queries import session as read
 from ctxengine.ledger.queries.events import event_page
+from ctxengine.service.imports.complete import complete_requests
 from inspector.access import Viewer, member
 from inspector.contexts import SessionPage
 from inspector.filters import whole_number
@@ -27,9 +28,15 @@ def session(request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin) 
     """Every request as a column, the runs below, the newest events."""
     tenant = viewer.tenant_id
     head = head_or_404(viewer, session_id)
-    strip = read.strip(
-        tenant, head.id, total=head.requests, start=whole(request, "from"), size=STRIP_COLUMNS
+    start = whole(request, "from")
+    first = max(
+        1, min(head.requests - STRIP_COLUMNS + 1 if start is None else start, head.requests)
     )
+    if head.import_sha256:
+        complete_requests(
+            tenant_id=tenant, session_id=head.id, first=first, last=first + STRIP_COLUMNS - 1
+        )
+    strip = read.strip(tenant, head.id, total=head.requests, start=first, size=STRIP_COLUMNS)
     first = strip.first_number
     page = SessionPage(
         shell=shell_of(viewer, head),

@@ -36,6 +36,8 @@ CSV_HEADER = (
     "sequence", "type", "run_id", "trust", "body_bytes", "prev_hash", "hash", "linked",
     "recorded_at", "payload",
 )  # fmt: skip
+SHOWN = 80
+"""Events of one page: as many as keep it under 150 kB."""
 ASKS = {
     "type": one_of(*(rule.type.value for rule in EVENT_RULES)),
     "at": whole_number,
@@ -63,7 +65,7 @@ def session_events(
     page = EventsPage(
         shell=shell_of(viewer, head, "Events"),
         frame=frame_of(viewer, head, "session-events"),
-        events=event_page(viewer.tenant_id, head.id, before=before, kind=kind),
+        events=event_page(viewer.tenant_id, head.id, before=before, kind=kind, size=SHOWN),
         types=event_types(viewer.tenant_id, head.id),
         chosen=kind,
         meanings=MEANINGS,

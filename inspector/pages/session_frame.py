@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.http import Http404
@@ -14,12 +15,17 @@ from inspector.render import Twin
 
 TABS = (
     ("Runs", "session"),
+    ("Turns", "session-turns"),
     ("State", "session-state"),
     ("Plan", "session-plan"),
     ("Epochs", "session-epochs"),
     ("Compactions", "session-compactions"),
+    ("Checkpoints", "session-checkpoints"),
     ("Events", "session-events"),
 )
+
+ONLY_FOR: Mapping[str, frozenset[str]] = {"session-checkpoints": frozenset({"boundary"})}
+"""Tabs that sessions of these engines have alone."""
 
 
 def head_or_404(viewer: Viewer, session_id: UUID) -> SessionHead:
@@ -53,6 +59,7 @@ def frame_of(viewer: Viewer, head: SessionHead, name: str) -> SessionFrame:
             route == name,
         )
         for label, route in TABS
+        if route not in ONLY_FOR or head.engine in ONLY_FOR[route]
     )
     parent = parent_session(viewer.tenant_id, head.parent_run_id) if head.parent_run_id else None
     return SessionFrame(head, tabs, parent)

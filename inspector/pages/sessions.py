@@ -23,6 +23,7 @@ from inspector.contexts import SessionsPage, Shell
 from inspector.filters import AskError, checked, free, moment, one_of, read_moment
 from inspector.querylang import QueryError, one_of_terms, over, read_query
 from inspector.render import Twin, csv_stream, json_stream, show
+from inspector.saved import views_box
 
 _FIELDS = ("engine", "model", "agent", "format", "state", "epoch", "is")
 _SELECTS = ("engine", "model", "format", "state")
@@ -97,6 +98,7 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != SessionFilter() or bool(problem),
         address=request.GET.urlencode(),
+        views=views_box(request, viewer, "sessions"),
     )
     return show(request, "sessions.html", page, _page_twin(twin), 400 if problem else 200)
 

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from inspector import figures, jsonview, trust, visible
+from inspector.glossary import TERMS
 from inspector.metric_views import Column, Datum, TableView
 
 register = template.Library()
@@ -123,3 +124,50 @@ def with_query(context: Context, **changes: object) -> str:
         else:
             query[name] = str(value)
     return f"?{query.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def term(context: Context, key: str, label: str = "") -> SafeString:
+    """A word that opens its meaning, by key or click, with no script."""
+    found = TERMS[key]
+    # Counted on the request, which all parts of a page share, so that no two places have one id.
+    seen: dict[str, int] = context["request"].META.setdefault("ctx.terms", {})
+    seen[key] = seen.get(key, 0) + 1
+    place = f"term-{key}-{seen[key]}"
+    return format_html(
+        '<button type="button" class="term" popovertarget="{}">{}</button>'
+        '<span class="meaning" id="{}" popover role="note"><b>{}</b> {}</span>',
+        place,
+        label or found.word,
+        place,
+        found.word,
+        found.meaning,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def drop_and_set(context: Context, name: str, value: object) -> str:
+    """The page's own query string with one filter set, from the first page on."""
+    query: QueryDict = context["request"].GET.copy()
+    query.pop("after", None)
+    query[name] = str(value)
+    return f"?{query.urlencode()}"
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    """The words of a fixed text of ours, to go through."""
+    return text.split()
+
+
+@register.filter
+def fact(value: Any) -> str:
+    """A plain value of ours in one line: a figure, a text, or compact JSON."""
+    if value is None or value == "":
+        return figures.NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return visible.one_line(text)

@@ -15,11 +15,11 @@
   const typing = (target) => target.closest("input, select, textarea, [contenteditable]");
 
   const moveLine = (by) => {
-    const links = [...document.querySelectorAll("[data-list] tbody tr")]
+    const links = [...document.querySelectorAll(lines)]
       .map((row) => row.querySelector("a"))
       .filter(Boolean);
     if (!links.length) return false;
-    const row = document.activeElement.closest("[data-list] tbody tr");
+    const row = document.activeElement.closest(lines);
     const at = row ? links.findIndex((link) => row.contains(link)) : by > 0 ? -1 : links.length;
     const target = links[Math.min(links.length - 1, Math.max(0, at + by))];
     target.focus();
@@ -34,6 +34,9 @@
     return all.length > 0;
   };
 
+  // A line of a table, or of a list that is no table.
+  const lines = "[data-list] tbody tr, ol[data-list] > li";
+
   const copy = () => {
     navigator.clipboard?.writeText(location.href).then(() => say("Address copied"), () => say("Copying was not allowed"));
     return true;
@@ -41,7 +44,7 @@
 
   const acts = {
     "/": () => { const box = document.getElementById("jump"); box?.focus(); box?.select(); return Boolean(box); },
-    "?": () => follow(one(".foot a")),
+    "?": () => follow(one('.foot a[href$="/keys/"]')),
     t: () => { say(`Colours: ${window.ctxNextTheme()}`); return true; },
     c: copy,
     e: unfold,
@@ -76,6 +79,12 @@
   };
   addEventListener("hashchange", openNamed);
   addEventListener("load", openNamed);
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    const text = button && one(button.dataset.copy)?.textContent;
+    if (text) navigator.clipboard?.writeText(text).then(() => say("Copied"), () => say("Copying was not allowed"));
+  });
 
   document.addEventListener("htmx:beforeRequest", (event) => event.detail.target?.setAttribute("aria-busy", "true"));
   document.addEventListener("htmx:afterRequest", (event) => event.detail.target?.removeAttribute("aria-busy"));

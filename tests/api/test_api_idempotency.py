@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -240,6 +241,38 @@ def test_a_claim_of_a_dead_process_is_taken_over(door: Door, tenant: UUID) -> No
     assert row_of(tenant, "k").get().status == 201
 
 
+def test_a_claim_whose_connection_is_closed_is_taken_over_at_once(door: Door, tenant: UUID) -> None:
+    door.post("sessions", SESSION, once="k").ok()
+    with new_connection() as other:
+        alive = {"holder": other.info.backend_pid}
+        row_of(tenant, "k").update(status=None, resource=alive)
+        answer = door.post("sessions", SESSION, once="k")
+        assert (answer.status, answer.code) == (409, "idempotency_in_progress")
+    with new_connection() as watching:
+        gone = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)"
+        while not watching.execute(gone, [alive["holder"]]).fetchone()[0]:  # type: ignore[index]
+            pass
+    with connection.cursor() as cursor:
+        # Postgres keeps what it saw of its connections until the transaction ends, and the test is one.
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+    assert door.post("sessions", SESSION, once="k").status == 201
+    assert row_of(tenant, "k").get().status == 201
+
+
+def new_connection() -> psycopg.Connection[tuple[object, ...]]:
+    """A connection of its own to the test's database."""
+    options = connection.get_connection_params()
+    wanted = {
+        name: options[name] for name in ("host", "user", "password", "dbname") if name in options
+    }
+    return psycopg.connect(**wanted, autocommit=True)
+
+
+def test_an_address_with_a_zero_byte_can_have_a_key(door: Door) -> None:
+    answer = door.post("people/a%00b/erase", {"note": "asked for"}, once="zero")
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
 def test_a_call_that_may_wait_for_minutes_is_not_taken_for_dead_meanwhile(
     door: Door, tenant: UUID
 ) -> None:
@@ -362,3 +395,22 @@ def test_many_senders_of_one_key_write_once() -> None:
     assert 200 in statuses
     inputs = Event.objects.filter(tenant_id=tenant, type="run.input.received")
     assert inputs.count() == 1
+
+
+def test_a_call_that_ended_while_its_repeat_looked_for_it_is_not_done_again(
+    door: Door, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door.post("sessions", SESSION, once="k").ok()
+    closed = row_of(tenant, "k").get()
+    row_of(tenant, "k").update(status=None, resource={"holder": 0})
+
+    def ends_now(_row: Idempotency) -> bool:
+        row_of(tenant, "k").update(status=closed.status, resource=closed.resource)
+        return True
+
+    monkeypatch.setattr(idempotency, "_holder_is_gone", ends_now)
+    answer = door.post("sessions", SESSION, once="k")
+    assert (answer.status, answer.code) == (409, "idempotency_in_progress")
+    repeat = door.post("sessions", SESSION, once="k")
+    assert repeat.headers["Idempotency-Replayed"] == "true"
+    assert SessionRow.objects.filter(tenant_id=tenant).count() == 1

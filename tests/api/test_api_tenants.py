@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from django.urls import get_resolver
 
 from api.urls import urlpatterns
-from tests.api.door import Door
+from tests.api.door import WEATHER, Door
+
+METRIC = WEATHER | {"name": "show_metric", "presentation": "metric"}
 
 POSTS: dict[str, Any] = {
     "sessions/{session}/runs": {"message": "x"},
     "sessions/{session}/end": {},
+    "sessions/{session}/reset": {},
+    "sessions/{session}/presentations/{card}/feedback": {"verdict": "helpful"},
+    "sessions/{session}/presentations/{card}/selection": {"choice": "x"},
     "sessions/{session}/epochs": {"reason": "operator", "note": "x"},
     "sessions/{session}/compactions": {"preview": True},
     "sessions/{session}/compactions/3/undo": {},
@@ -41,6 +47,11 @@ GETS = [
     "sessions/{session}/plans",
     "sessions/{session}/plans/1",
     "sessions/{session}/items/3.0",
+    "sessions/{session}/cards",
+    "sessions/{session}/evidence/{result}.0",
+    "sessions/{session}/presentations",
+    "sessions/{session}/presentations/{card}",
+    "evidence/{session}:{result}.0",
     "requests/{request}",
     "requests/{request}/body",
     "requests/{request}/replay",
@@ -59,17 +70,33 @@ LISTS = {
     "jobs/{job}",
     "jobs/{job}/cancel",
     "jobs/{job}/retry",
+    "replays",
+    "replays/{replay}",
+    "replays/{replay}/cells/1/steps",
 }
 """Addresses without an id of another tenant's; what is listed under them has tests of its own."""
 
 
 @pytest.fixture
 def places(door: Door) -> dict[str, str]:
-    session = door.open()
+    session = door.open(tools=[WEATHER, METRIC])
     run = door.run(session)
     request = door.assemble(run)["request_id"]
+    shown = door.calls(
+        run, ("w0", "weather", {}), ("m0", "show_metric", {"value": 3, "label": "x"})
+    )
+    card = json.loads(shown["calls"][1]["result"])["presentation"]
+    door.results(run, ("w0", "sunny"))
+    results = [e for e in door.events(session) if e["type"] == "tool.result.received"]
+    door.assemble(run)
     door.calls(run, ("w1", "weather", {}))
-    return {"session": session, "run": run, "request": request}
+    return {
+        "session": session,
+        "run": run,
+        "request": request,
+        "result": str(results[-1]["sequence"]),
+        "card": card,
+    }
 
 
 def test_a_stranger_is_told_that_nothing_is_there(
@@ -126,7 +153,10 @@ def test_the_same_agent_name_in_two_tenants_is_two_agents(door: Door, stranger: 
 
 
 def test_every_address_is_in_this_matrix() -> None:
-    known = set(POSTS) | set(EDITS) | set(GETS) | LISTS
+    known = {
+        path.replace("{card}", "3").replace("{result}", "3")
+        for path in (*POSTS, *EDITS, *GETS, *LISTS)
+    }
     for pattern in urlpatterns:
         route = str(pattern.pattern)
         if not route.startswith("v1/"):
@@ -142,6 +172,8 @@ def test_every_address_is_in_this_matrix() -> None:
             ("<ctx_epoch:event>", "3"),
             ("<ctx_sha256:sha256>", "{sha256}"),
             ("<uuid:job>", "{job}"),
+            ("<uuid:replay>", "{replay}"),
+            ("<ctx_epoch:cell>", "1"),
             ("<path:tool>", "weather"),
             ("<path:principal>", "{principal}"),
         ):

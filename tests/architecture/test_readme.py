@@ -11,7 +11,18 @@ from django.core.management import get_commands
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ctxengine", "inspector", "api", "workers")
 _READERS = frozenset(
-    {"text", "optional", "flag", "whole", "choice", "hosts", "origins", "folder", "matching"}
+    {
+        "text",
+        "optional",
+        "flag",
+        "whole",
+        "choice",
+        "hosts",
+        "origins",
+        "places",
+        "folder",
+        "matching",
+    }
 )
 _SET_BY_OURSELVES = frozenset({"DJANGO_SETTINGS_MODULE"})
 _OUR_APPS = ("ctxengine.", "inspector", "api", "workers")

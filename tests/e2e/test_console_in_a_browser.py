@@ -108,6 +108,16 @@ class Desk:
             "change": f"requests/{late}/change/",
             "request events": f"requests/{request}/events/",
             "diff": f"requests/{self.session.requests[0]}/diff/{request}/",
+            "take away": f"requests/{request}/take-away/",
+            "settings": f"{kept}settings/",
+            "search": "search/?q=repository",
+            "alerts": "alerts/",
+            "audit": "audit/",
+            "API keys": "api-keys/",
+            "members": "members/",
+            "glossary": "glossary/",
+            "tour": "tour/",
+            "style guide": "styleguide/",
         }
 
 
@@ -176,7 +186,7 @@ def test_filters_live_in_the_address_and_survive_back(desk: Desk) -> None:
     )
     count = page.locator("#results tbody tr").count()
     page.locator("#results tbody a").first.click()
-    page.wait_for_url("**/requests/*-*/")
+    page.wait_for_url("**/requests/*-*/?in=*")
     page.go_back()
     page.wait_for_url("**yielded=any**")
     expect(page.locator("#results tbody tr")).to_have_count(count)

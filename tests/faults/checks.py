@@ -73,7 +73,8 @@ def chains_verify() -> None:
     """Every chain is whole, and there is one."""
     reports = list(verify_chains())
     assert sum(report.events for report in reports) > 0, "there is nothing to verify"
-    assert [report for report in reports if report.problem is not None] == []
+    damaged = [report for report in reports if report.problem is not None]
+    assert not damaged, damaged
     Check.CHAIN.passed()
 
 
@@ -83,7 +84,8 @@ def counts_add_up() -> None:
     for what, question in _WRONG_COUNTS.items():
         with connection.cursor() as cursor:
             cursor.execute(question)
-            assert cursor.fetchall() == [], what
+            wrong = cursor.fetchall()
+        assert not wrong, (what, wrong[:5])
     Check.COUNTS.passed()
 
 
@@ -91,7 +93,8 @@ def requests_are_proven() -> None:
     """Every recorded request rebuilds to its hash, and there is one."""
     proved = list(prove_all())
     assert proved
-    assert [replay for replay in proved if not replay.identical] == []
+    differing = [replay for replay in proved if not replay.identical]
+    assert not differing, differing
     Check.PROOF.passed()
 
 

@@ -26,6 +26,7 @@ from kombu import Connection
 
 from ctxengine.site.broker import EmbeddedBroker
 from ctxengine.site.postgres.server import EmbeddedPostgres
+from tests.faults import deaths
 from workers.app import app, queue_on_broker, transport_options
 from workers.tasks import RUN_JOB
 
@@ -194,33 +195,26 @@ class Stage:
         server: EmbeddedPostgres,
         database: str,
         extra: Mapping[str, str] | None = None,
+        *,
+        application: str = "workers.app",
     ) -> None:
         """Nothing is started yet; `extra` is added to the worker's environment."""
         folder.mkdir()
         self.broker = kind(folder)
         self.server = server
         self.database = database
+        self.folder = folder
         self.log = folder / "worker.log"
         command = [
-            sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker",
+            sys.executable, "-m", "celery", "--quiet", "-A", application, "worker",
             "--concurrency", "2", "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
         ]  # fmt: skip
-        address = server.address()
-        environment = (
-            {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
-            | {
-                "CTX_DATA_DIR": str(folder),
-                "CTX_FIELD_KEY": _field_key(),
-                "DJANGO_SETTINGS_MODULE": "ctxengine.site.settings",
-                "CELERY_BROKER_URL": self.broker.url,
-                "DATABASE_URL": (
-                    f"postgresql://{address.user}:{quote(address.password)}"
-                    f"@{quote(str(address.socket_folder), safe='')}/{database}"
-                ),
-            }
-            | dict(extra or {})
-        )
-        self.worker = Process(command, environment, self.log)
+        self.environment = environment_of(server, database, folder) | {
+            "CELERY_BROKER_URL": self.broker.url,
+            deaths.FILE: str(self.death),
+            **(extra or {}),
+        }
+        self.worker = Process(command, self.environment, self.log)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -237,12 +231,42 @@ class Stage:
             settings.CTX_JOB_SENDER = before
             _spoken_to.pop()
 
+    @property
+    def death(self) -> Path:
+        """Where a test says what shall happen to a worker that dies."""
+        return self.folder / "death.json"
+
     def said(self) -> str:
         return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
 
     def end(self) -> None:
         self.worker.kill()
         self.broker.end()
+
+
+def environment_of(server: EmbeddedPostgres, database: str, folder: Path) -> dict[str, str]:
+    """What a process of the product needs to serve a database of this server; `folder` is its data folder."""
+    address = server.address()
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
+    return ours | {
+        "CTX_DATA_DIR": str(folder),
+        "CTX_FIELD_KEY": _field_key(),
+        "DJANGO_SETTINGS_MODULE": "ctxengine.site.settings",
+        "DATABASE_URL": (
+            f"postgresql://{address.user}:{quote(address.password)}"
+            f"@{quote(str(address.socket_folder), safe='')}/{database}"
+        ),
+    }
+
+
+def kill_postgres(server: EmbeddedPostgres) -> None:
+    """End the server with signal 9."""
+    os.kill(pid_of(server), signal.SIGKILL)
+
+
+def pid_of(server: EmbeddedPostgres) -> int:
+    """The number of the server's first process."""
+    return int((server.cluster / "postmaster.pid").read_text().split()[0])
 
 
 @contextmanager

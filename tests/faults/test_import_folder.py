@@ -17,6 +17,7 @@ from ctxengine.ledger.bulk import write_log
 from ctxengine.ledger.models import Body, Event, ImportRow, ItemRow, PlanRow, RequestRow, SessionRow
 from ctxengine.service import import_transcript
 from tests.factories import make_tenant
+from tests.faults.page import Check, fault
 
 pytestmark = [pytest.mark.faults, pytest.mark.django_db]
 
@@ -114,6 +115,10 @@ def counts() -> list[int]:
     return [model.objects.count() for model in ROWS]
 
 
+@fault(
+    "files that are binary, cut, damaged, vast, too deep, links to nowhere or no files at all",
+    "in a folder that is imported", Check.SERVES, Check.NOTHING,
+)  # fmt: skip
 def test_what_can_be_read_goes_in_and_the_rest_is_named(folder: Path, tenant: str) -> None:
     code, lines = run_import(folder, tenant)
     assert code == 1
@@ -132,7 +137,9 @@ def test_what_can_be_read_goes_in_and_the_rest_is_named(folder: Path, tenant: st
     code, again = run_import(folder, tenant)
     assert code == 1
     assert {line["status"] for line in again} == {"refused", "unchanged"}
+    Check.SERVES.passed()
     assert counts() == written
+    Check.NOTHING.passed()
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(folder: Path, tenant: str) -> None:
@@ -167,6 +174,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, tenant: str) -> No
     assert len(lines) == 2
 
 
+@fault("a small file that unpacks to a large one", "in an import", Check.NOTHING)
 def test_a_small_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,8 +183,11 @@ def test_a_small_file_that_unpacks_to_too_much_is_refused(
     code, (line,) = run_import(tmp_path, tenant)
     assert code == 1
     assert "has more than 0.0 MB" in line["reason"]
+    assert not ImportRow.objects.exists()
+    Check.NOTHING.passed()
 
 
+@fault("no space is left", "when the last of an import's sessions is written", Check.NOTHING)
 def test_a_failure_half_way_leaves_nothing_behind(
     tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +209,7 @@ def test_a_failure_half_way_leaves_nothing_behind(
     with pytest.raises(OSError, match="No space"):
         run_import(tmp_path, tenant)
     assert counts() == before
+    Check.NOTHING.passed()
 
 
 def test_a_link_that_stays_inside_is_followed_and_one_that_is_named_too(

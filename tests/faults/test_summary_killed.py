@@ -6,7 +6,6 @@ All brokers that the machine has go through each fault at the same time, each wi
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,10 +22,12 @@ from ctxengine.providers.adapters.secret import Secret
 from ctxengine.providers.strict_local.provider import StrictProvider
 from ctxengine.providers.strict_local.server import StrictServer
 from ctxengine.service.jobs.presence import workers_present
+from ctxengine.service.specs import Content, TakeInput
+from ctxengine.service.take_input import take_input
 from ctxengine.site.postgres.server import EmbeddedPostgres
 from tests.faults.checks import chains_verify, counts_add_up, no_job_is_left, requests_are_proven
 from tests.faults.page import Check, fault
-from tests.faults.stage import Stage, available_brokers, eventually, make_schema
+from tests.faults.stage import Stage, available_brokers, eventually, kill_postgres, make_schema
 from tests.shrinking import body, row_nine
 from tests.summing import TOLD, Summing, told
 
@@ -200,9 +201,32 @@ def test_a_summary_whose_database_restarts_is_installed_once(
     stages: list[WritingStage], server: EmbeddedPostgres
 ) -> None:
     at_work = [stage.begin(LONG_ENOUGH_FOR_A_FAULT_S) for stage in stages]
-    pid = int((server.cluster / "postmaster.pid").read_text().split()[0])
-    os.kill(pid, signal.SIGKILL)
+    kill_postgres(server)
     server.start()
     for writing in at_work:
         writing.ends_once(attempts=1, prompts=1)
         assert writing.stage.worker.lives(), (writing.stage.broker.name, writing.stage.said())
+
+
+@fault(
+    "a slow provider", "while it writes a summary, and the user goes on talking",
+    Check.SERVES, *CHECKS,
+)  # fmt: skip
+def test_a_session_takes_messages_while_a_slow_model_sums_it_up(
+    stages: list[WritingStage],
+) -> None:
+    writing = stages[0].begin(LONG_ENOUGH_FOR_A_FAULT_S)
+    with writing.stage.on():
+        runtime = writing.runtime
+        meanwhile = TakeInput(message=Content(raw="Said in the meantime."))
+        take_input(actor=runtime.actor, run_id=runtime.run, spec=meanwhile)
+        assert writing.now().finished_at is None, "the session did not wait for the model"
+        Check.SERVES.passed()
+    writing.ends_once(attempts=1, prompts=1)
+    with writing.stage.on():
+        told = [
+            event
+            for event in runtime.events(EventType.INPUT_RECEIVED)
+            if event.run_id == runtime.run
+        ]
+        assert len(told) == 1

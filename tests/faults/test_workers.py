@@ -7,7 +7,6 @@ at the same time, since most of it is waiting for a lease to run out.
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +21,13 @@ from ctxengine.service.jobs.presence import workers_present
 from ctxengine.service.specs import Actor, PrincipalSpec
 from ctxengine.site.postgres.server import EmbeddedPostgres
 from tests.cast import Runtime, new_actor
+from tests.faults.checks import chains_verify, counts_add_up, no_job_is_left
+from tests.faults.page import Check, fault
 from tests.faults.stage import (
     Stage,
     available_brokers,
     eventually,
+    kill_postgres,
     make_database,
     make_schema,
     speaking_to,
@@ -36,6 +38,7 @@ pytestmark = pytest.mark.faults
 PEOPLE = {"killed": 15, "waiting": 2, "unsent": 2, "at_work": 15, "afterwards": 2, "restarted": 15}
 """How many sessions each person is in: enough that a fault finds the job at work."""
 _BASE = "base"
+WHOLE = (Check.CHAIN, Check.COUNTS, Check.JOBS)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,10 @@ def ends(stages: list[Stage], *people: str) -> None:
                 assert job.state == JobState.DONE, (stage.broker.name, job.log, stage.said())
                 found = erasures(person)
                 assert len(found) == len(set(found)) == PEOPLE[person], stage.broker.name
+            chains_verify()
+            counts_add_up()
+            no_job_is_left()
+    Check.ONCE.passed()
 
 
 def has_ended(person: str) -> bool:
@@ -121,6 +128,7 @@ def has_ended(person: str) -> bool:
         return False
 
 
+@fault("kill -9 of the worker", "while it erases a person, on each broker", Check.ONCE, *WHOLE)
 def test_a_job_whose_worker_is_killed_is_done_once_by_the_next_one(stages: list[Stage]) -> None:
     for stage in stages:
         ask_for(stage, "killed")
@@ -134,6 +142,11 @@ def test_a_job_whose_worker_is_killed_is_done_once_by_the_next_one(stages: list[
             assert job_of("killed").attempts == 2
 
 
+@fault(
+    "loss of all that the broker knew",
+    "while nobody listens, before a message is sent, and while a worker erases a person, on each broker",
+    Check.ONCE, Check.SERVES, *WHOLE,
+)  # fmt: skip
 def test_jobs_outlive_all_that_their_broker_knew(stages: list[Stage]) -> None:
     """A message lost while nobody listened, one that could not be sent, and a broker that dies while a worker works."""
     for stage in stages:
@@ -158,20 +171,25 @@ def test_jobs_outlive_all_that_their_broker_knew(stages: list[Stage]) -> None:
         assert stage.worker.lives(), (stage.broker.name, stage.said())
         ask_for(stage, "afterwards")
     ends(stages, "afterwards")
+    Check.SERVES.passed()
 
 
+@fault(
+    "kill -9 of Postgres", "while workers erase a person, on each broker",
+    Check.ONCE, Check.SERVES, *WHOLE,
+)  # fmt: skip
 def test_a_restart_of_postgres_in_the_middle_costs_nothing(
     stages: list[Stage], server: EmbeddedPostgres
 ) -> None:
     for stage in stages:
         ask_for(stage, "restarted")
     eventually(lambda: in_the_middle(stages[-1], "restarted"), "a job at work")
-    pid = int((server.cluster / "postmaster.pid").read_text().split()[0])
-    os.kill(pid, signal.SIGKILL)
+    kill_postgres(server)
     server.start()
     ends(stages, "restarted")
     for stage in stages:
         assert stage.worker.lives(), (stage.broker.name, stage.said())
+    Check.SERVES.passed()
 
 
 def test_every_broker_of_the_promise_was_tried(stages: list[Stage]) -> None:

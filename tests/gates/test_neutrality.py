@@ -19,8 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, ClassCap
+from ctxengine.engine.control.find import matching
+from ctxengine.engine.guards.topic import TopicEvidence, judge_topic
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.tool import PinnedTool
+from ctxengine.engine.reading import read_directive
 from ctxengine.engine.turns.relevance import refers_back
 from ctxengine.service.plans import control_tools
 from tests.cast import Call, sized
@@ -50,6 +53,8 @@ VENDOR_ROOMS = (
 """Rooms whose business is how vendors differ."""
 VENDOR_MODULES = {
     "items.py": "names the formats in which bodies arrive",
+    "boundary/capability.py": "says which provider compacts in which way",
+    "boundary/native.py": "reads each provider's own compaction block",
     "redaction/patterns.py": "knows vendors' keys by their form",
 }
 """Single modules of other rooms that name vendors, with the reason."""
@@ -246,6 +251,48 @@ def test_a_directive_leans_on_what_came_before_by_its_small_words_alone(
 ) -> None:
     for form in ("What is the {}?", "Show {} in the north, please.", "{}", "And the same for {}?"):
         assert refers_back(form.format(word)) == refers_back(form.format(other))
+
+
+_nonsense = st.text("jkqxz", min_size=12, max_size=12)
+"""No word of any language, so none that a reading goes by."""
+
+
+@given(st.sampled_from(_LOADED), _nonsense)
+def test_a_directive_is_read_by_its_small_words_alone(word: str, other: str) -> None:
+    for form in (
+        "What is the current {} in the north?",
+        "Show me the live {}.",
+        "Find the {} and compare it with last year.",
+        "{}",
+        "Write a page about {}.",
+    ):
+        known, unknown = (read_directive(form.format(name)) for name in (word, other))
+        assert (known.act, known.domains, known.live, known.uncertain) == (
+            unknown.act,
+            unknown.domains,
+            unknown.live,
+            unknown.uncertain,
+        )
+
+
+@given(st.sampled_from(_LOADED), _nonsense, st.integers(0, 2))
+def test_a_card_is_judged_by_the_words_it_shares_and_not_by_which_they_are(
+    word: str, other: str, strikes: int
+) -> None:
+    verdicts = []
+    for name in (word, other):
+        fits = judge_topic(TopicEvidence(f"{name} 28", f"what of {name}", ("zzzzz",), strikes))
+        foreign = judge_topic(TopicEvidence(f"{name} 28", "what of it", ("zzzzz",), strikes))
+        assert fits is not None and foreign is not None
+        verdicts.append((fits.verdict, foreign.verdict))
+    assert verdicts[0] == verdicts[1]
+
+
+@given(st.sampled_from(_LOADED), _nonsense)
+def test_a_listed_tool_is_found_by_its_own_words_alone(word: str, other: str) -> None:
+    for name in (word, other):
+        tools = loaded_tools([name, "qqqqqq"], lambda text: text)
+        assert [tool.name for tool in matching(tools, f"a tool for {name}")][:1] == [name]
 
 
 @pytest.mark.parametrize("provider", ["openai", "google", "ollama", "bedrock"])

@@ -16,7 +16,7 @@ from ctxengine.engine.log.records import BodyCommitment, EventRecord, ItemRecord
 from ctxengine.engine.memory import Stored
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.bulk import write_log
-from ctxengine.ledger.copy_lines import BODY, EVENT, ITEM, UNIT, Columns
+from ctxengine.ledger.copy_lines import BODY, EVENT, ITEM, REQUEST, UNIT, Columns
 from ctxengine.ledger.models import Body, Event, ItemRow, UnitRow
 from ctxengine.ledger.records import event_record, item_record, unit_row
 
@@ -29,7 +29,9 @@ hostile = st.one_of(
 )
 
 
-@pytest.mark.parametrize("columns", [BODY, EVENT, ITEM, UNIT], ids=lambda c: c.model.__name__)
+@pytest.mark.parametrize(
+    "columns", [BODY, EVENT, ITEM, REQUEST, UNIT], ids=lambda c: c.model.__name__
+)
 def test_a_line_has_every_column_of_its_table(columns: Columns) -> None:
     assert set(columns.names) == {str(f.column) for f in columns.model._meta.concrete_fields}
     assert len(set(columns.names)) == len(columns.names)
@@ -38,7 +40,9 @@ def test_a_line_has_every_column_of_its_table(columns: Columns) -> None:
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(hostile, min_size=6, max_size=6),
-    data=st.binary(max_size=64),
+    data=st.one_of(
+        st.binary(max_size=64), hostile.map(str.encode), st.sampled_from([b"\\x41", b"\x00\\000"])
+    ),
     error=st.booleans(),
 )
 def test_what_was_written_is_read_back(texts: list[str], data: bytes, error: bool) -> None:

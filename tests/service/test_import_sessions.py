@@ -9,7 +9,7 @@ import pytest
 
 from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.engine.wire.rules import violations
-from ctxengine.ledger.models import Event, ImportRow, RequestRow, RunRow, SessionRow
+from ctxengine.ledger.models import Body, Event, ImportRow, RequestRow, RunRow, SessionRow
 from ctxengine.service import import_transcript
 from ctxengine.service.import_transcript import import_file
 from ctxengine.service.prove import replay_row
@@ -191,3 +191,23 @@ def test_sessions_of_a_refused_file_are_not_written(monkeypatch: pytest.MonkeyPa
     assert outcome.status == "refused"
     assert "do not add up" in outcome.reason
     assert (SessionRow.objects.count(), Event.objects.count()) == before
+
+
+def test_signed_thinking_that_a_router_kept_beside_a_message_is_in_no_event() -> None:
+    blocks = [{"type": "thinking", "thinking": "private thought", "signature": "SIG=="}]
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {
+            "role": "assistant",
+            "content": "Hello.",
+            "provider_specific_fields": {"thinking_blocks": blocks},
+        },
+        {"role": "user", "content": "Bye"},
+    ]
+    (session,) = imported(json.dumps({"messages": messages}).encode())
+    kept = b"".join(
+        bytes(data)
+        for data in Body.objects.filter(session_id=session.id).values_list("data", flat=True)
+    )
+    assert b"Hello." in kept
+    assert b"private thought" not in kept and b"SIG" not in kept

@@ -78,6 +78,27 @@ def test_a_session_that_reasons_is_predicted_too(
     assert any(step.cause == "run_boundary" for step in steps)
 
 
+def test_a_run_of_many_reasoning_steps_ends_where_it_began() -> None:
+    clock = Clock()
+    with on_clock(clock):
+        driver = Replaying(
+            new_actor(), "openai-responses", "gpt-5.4", name="long", instructions=_LONG, tools=TOOLS,
+            clock=clock, extra={"reasoning": {"effort": "medium"}},
+        )  # fmt: skip
+        driver.ask(Content(raw="Something first. " * 200))
+        driver.answer(Reply(text="Yes.", plain=True))
+        driver.ask(Content(raw="Compare all of these."))
+        for step in range(14):
+            driver.answer(Reply(calls=(ScriptedCall("read", "{}"),), thinking="Hm. " * 20))
+            driver.result(0, Content(raw=f"Found in step {step}. " * 30))
+        driver.answer(Reply(text="Compared.", plain=True))
+        driver.ask(Content(raw="And the next question."))
+        driver.answer(Reply(text="Yes.", plain=True))
+    assert [step for step in driver.compared if not step.equal] == []
+    assert driver.compared[-1].cause == "run_boundary"
+    assert driver.compared[-1].verdict["class"] == "agrees"
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize(("provider", "model"), TARGETS)
 def test_a_sample_of_the_corpus_is_predicted(

@@ -65,6 +65,30 @@ class BudgetPolicy(BaseModel):
     provider's own search (design 7.1)."""
     offer_facts: bool = False
     """Whether facts that survive a session are offered to memory formation when it ends."""
+    summarize_trigger: float = 0.70
+    """`boundary`: share of the request budget from which on settled turns are compacted before the next request."""
+    summary_max_output_tokens: int = 8_192
+    """`boundary`: most tokens of one answer of a note's writer, its reasoning included where the provider counts it."""
+    native_compaction_max_output_tokens: int = 4_096
+    """`boundary`: most tokens of one answer of a provider that compacts."""
+    summary_source_tokens: int | None = None
+    """`boundary`: most tokens of a note's source in one call; None: what the writer's window admits."""
+    retained_turns: int = 2
+    """`boundary`: most recent turns that a compaction leaves whole, as far as they fit the low-water mark."""
+    archive_recovery: bool = False
+    """`boundary`: whether a history beyond the window may be answered from a bounded view of it, with a notice."""
+    native_contract: Literal["on_demand", "inline"] = "on_demand"
+    """`boundary`: whether the provider is asked for a window, or makes one by itself at the trigger."""
+    native_input: Literal["whole", "elided"] = "whole"
+    """`boundary`: whether a provider reads tool results whole or as pointers (on demand alone, design 7.2)."""
+    surface: Literal["plan", "reading"] = "plan"
+    """Which tools that say what they serve are defined: all that fit, or none, and their schemas are shown to the turns whose
+    reading asks for them (capacity spec 5)."""
+    promotion: Literal["body", "definitions"] = "body"
+    """Where a tool that `find_tools` found is described: in the conversation, or from the next step on among the definitions,
+    which is a new epoch and breaks the cache (design 7.1)."""
+    guards: Literal["auto", "on", "off"] = "auto"
+    """Whether drift guards judge what the model answers; `auto`: in sessions of the `working_set` engine (capacity spec 7)."""
     enforce_caps: bool = True
     """False only for imported plans: excess is a warning, not a refusal (design 7.17)."""
     caps: dict[str, ClassCap] = Field(default_factory=_default_caps)

@@ -35,6 +35,7 @@ _BEFORE_REASONING = (
     "pinned",
     "folded",
     "excluded",
+    "projection",
 )
 """Recorded inputs that decide what stands before a run's reasoning; whatever is appended stands behind it."""
 

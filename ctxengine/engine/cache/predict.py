@@ -258,10 +258,9 @@ def _automatic(
 
 
 def _carried(kept: Sequence[Entry], trail: Trail) -> tuple[Entry, ...]:
-    """The prefix, the newest places, and the one that a run's end goes back to when the reasoning behind it leaves."""
+    """The prefix, the newest places, and the one that the next run goes back to when much of this one leaves."""
     oldest = max(2, len(kept) - (_KEPT - 2))
-    at = trail.before_reasoning
-    back = () if at is None or not 2 <= at < oldest else (kept[at],)
+    back = (kept[trail.lasting],) if 2 <= trail.lasting < oldest else ()
     return (*kept[:2], *back, *kept[oldest:])
 
 

@@ -53,8 +53,8 @@ class Trail:
     """Index of the place up to which the next step repeats this request, where nothing is rewritten."""
     images: bool
     """Whether pictures stand in it, which decides about matching messages on Anthropic's cache."""
-    before_reasoning: int | None = None
-    """Index of the last place without reasoning before it: what the next run still shares. None where none is replayed."""
+    lasting: int = 0
+    """Index of the last place before anything that leaves with the run (fresh rows, reasoning): what the next one shares."""
 
     @property
     def end(self) -> Place:
@@ -80,7 +80,7 @@ def trail_of(request: ModelRequest) -> Trail:
         walk.pass_by(stretch)
     prefix = int(bool(request.prefix.tools))
     places = _positioned(walk.ends, request, api)
-    return Trail(places, prefix, walk.stable, images, walk.before_reasoning)
+    return Trail(places, prefix, walk.stable, images, walk.lasting or 0)
 
 
 class _Walk:
@@ -102,7 +102,7 @@ class _Walk:
         self._add_bare(self.ends[0].digest if self.ends else "", plan.wire_prefix_sha256)
         self._note(self.tokens, 0)
         self.stable = len(self.ends) - 1
-        self.before_reasoning: int | None = None
+        self.lasting: int | None = None
         if images:
             # With its first picture, a request matches no message that was cached without one.
             self.chain.update(b"images")
@@ -111,6 +111,8 @@ class _Walk:
 
     def pass_by(self, stretch: Stretch) -> None:
         """Take one stretch along."""
+        if self.lasting is None and self._leaves_with_the_run(stretch):
+            self.lasting = len(self.ends) - 1
         if not stretch.units:
             self.chain.update(stretch.digests[0].encode())
             self._add_bare(stretch.digests[0])
@@ -122,9 +124,6 @@ class _Walk:
             return
         self._behind -= len(stretch.units)
         apart = self._reasoning.get(stretch.units[0].sequence, 0) if len(stretch.units) == 1 else 0
-        reasoned = len(stretch.units) == 1 and stretch.units[0].sequence in self._reasoning
-        if reasoned and self.before_reasoning is None:
-            self.before_reasoning = len(self.ends) - 1
         first = max(0, len(stretch.units) - max(1, _NEWEST - self._behind))
         self.chain.update("".join(stretch.digests[:first]).encode())
         self._add_bare(*(_said(unit, stretch.form) for unit in stretch.units[:first]))
@@ -138,6 +137,11 @@ class _Walk:
         self.tokens, self.fragments = self.ends[-1].tokens, self.ends[-1].fragments
         if stretch.part in _KEPT_PARTS:
             self.stable = len(self.ends) - 1
+
+    def _leaves_with_the_run(self, stretch: Stretch) -> bool:
+        if not stretch.units:
+            return stretch.part == "sent" or stretch.row in _FRESH_ROWS
+        return len(stretch.units) == 1 and stretch.units[0].sequence in self._reasoning
 
     def _note(self, tokens: int, fragments: int) -> None:
         bare = "" if self.bare is None else self.bare.hexdigest()[:_DIGITS]

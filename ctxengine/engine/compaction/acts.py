@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ctxengine.engine.compaction.packet import CompactionResult, Gap, Packet, Tile, packet_of
+from ctxengine.engine.compaction.packet import (
+    PACKET_REASON,
+    CompactionResult,
+    Gap,
+    Packet,
+    Tile,
+    packet_of,
+)
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.log.records import EventRecord
@@ -18,6 +25,9 @@ from ctxengine.engine.ports import UnitIndex
 ACT_TYPES = frozenset(
     {EventType.COMPACTED, EventType.COMPACTION_UNDONE, EventType.PRESENTATION_SET}
 )
+
+BOUNDARY_KINDS = frozenset({"native", "note"})
+"""Kinds of compaction that are checkpoints of the `boundary` engine: a window or a note, never a summary tile."""
 
 
 class HandForm(StrEnum):
@@ -72,7 +82,8 @@ def acts_of(events: Iterable[EventRecord]) -> HistoryActs:
     for event in events:
         payload = event.payload
         if event.type is EventType.COMPACTED:
-            made[event.sequence] = event
+            if payload["kind"] not in BOUNDARY_KINDS:
+                made[event.sequence] = event
         elif event.type is EventType.COMPACTION_UNDONE:
             undone |= {payload["compaction"], *payload["came_with"]}
         elif event.type is EventType.PRESENTATION_SET:
@@ -80,7 +91,11 @@ def acts_of(events: Iterable[EventRecord]) -> HistoryActs:
     alive = [event for sequence, event in made.items() if sequence not in undone]
     merged = {part for event in alive for part in event.payload["merges"]}
     return HistoryActs(
-        compactions=tuple(event for event in alive if event.sequence not in merged),
+        compactions=tuple(
+            event
+            for event in alive
+            if event.sequence not in merged and event.payload["reason"] != PACKET_REASON
+        ),
         undone=frozenset(undone),
         marks=Marks(
             pinned=tuple(sorted(s for s, form in forms.items() if form is HandForm.PINNED)),

@@ -22,6 +22,9 @@ MAX_DEPTH = 2
 SUMMARY_TRUST = Trust.MODEL
 """Made from the user's and the model's words: the lower of the two (design 7.15)."""
 
+PACKET_REASON = "working_set"
+"""`reason` of the `context.compacted` events that hold the packets of a working set: a cache that a plan may use, no cut."""
+
 FRAME_TOKENS = 110
 """Upper bound of what frame, envelope and end mark add to a summary's text (tokens)."""
 

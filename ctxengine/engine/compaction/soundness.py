@@ -14,6 +14,7 @@ class Refusal(StrEnum):
     NOTHING_TO_COMPACT = "nothing_to_compact"
     DEPTH_EXCEEDED = "depth_exceeded"
     NO_PROGRESS = "no_progress"
+    NO_ROOM = "no_room"
     ABNORMAL_STOP = "abnormal_stop"
     EMPTY = "empty_summary"
     HOLDS_TOOL_CALL = "holds_tool_call"
@@ -28,6 +29,7 @@ REMEDY = {
     Refusal.NOTHING_TO_COMPACT: "append something first",
     Refusal.DEPTH_EXCEEDED: "child_run",
     Refusal.NO_PROGRESS: "child_run",
+    Refusal.NO_ROOM: "route the session to a larger model",
     Refusal.ABNORMAL_STOP: "retry",
     Refusal.EMPTY: "retry",
     Refusal.HOLDS_TOOL_CALL: "retry",

@@ -7,7 +7,7 @@ servers add are opaque.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxengine.engine.content.assembly import Assembly, Reading
 from ctxengine.engine.content.errors import ContentError
@@ -27,6 +27,8 @@ from ctxengine.engine.lexeme import Node, NodeKind
 
 OPAQUE_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 """Members of an assistant message that hold its reasoning."""
+ROUTER_FIELDS = "provider_specific_fields"
+"""Where a router puts what its own format has no place for: among it, signed thinking."""
 
 
 class ChatDialect(NamedTuple):
@@ -88,7 +90,8 @@ def strip_message(body: str, dialect: ChatDialect = OPENAI) -> str:
         if drop:
             body = _without_parts(body, drop)
     members = member_spans(body)
-    dropped = [i for i, member in enumerate(members) if _is_opaque(body, member, dialect)]
+    opaque = _opaque_members(message, dialect)
+    dropped = [i for i, member in enumerate(members) if _is_opaque(body, member, opaque)]
     return without(body, tuple(member.whole for member in members), dropped)
 
 
@@ -105,8 +108,22 @@ def _without_parts(body: str, drop: list[int]) -> str:
     return body[:start] + without(content, element_spans(content), drop) + body[end:]
 
 
-def _is_opaque(body: str, member: Member, dialect: ChatDialect) -> bool:
-    return member.key in dialect.opaque_members and _text(body, member.value) != "null"
+def holds_reasoning(router_fields: Any) -> bool:
+    """Whether a router's own fields hold the reasoning of the answer they stand beside."""
+    return isinstance(router_fields, dict) and any(map(router_fields.get, OPAQUE_MEMBERS))
+
+
+def _opaque_members(message: Node, dialect: ChatDialect) -> tuple[str, ...]:
+    """Members of a message that hold its reasoning, as far as they are there."""
+    found = tuple(name for name in dialect.opaque_members if field(message, name) is not None)
+    fields = field(message, ROUTER_FIELDS)
+    if dialect is OPENAI and fields is not None and holds_reasoning(fields.peek()):
+        return (*found, ROUTER_FIELDS)
+    return found
+
+
+def _is_opaque(body: str, member: Member, opaque: tuple[str, ...]) -> bool:
+    return member.key in opaque and _text(body, member.value) != "null"
 
 
 def _text(body: str, span: Span) -> str:
@@ -115,9 +132,10 @@ def _text(body: str, span: Span) -> str:
 
 def _assistant(message: Node, body: str, dialect: ChatDialect) -> Assembly:
     assembly = Assembly(ItemKind.ASSISTANT_MESSAGE)
-    if any(field(message, name) is not None for name in dialect.opaque_members):
+    opaque = _opaque_members(message, dialect)
+    if opaque:
         for member in member_spans(body):
-            if _is_opaque(body, member, dialect):
+            if _is_opaque(body, member, opaque):
                 assembly.opaque(member.key, "{" + _text(body, member.whole) + "}", dialect.api)
     calls, legacy = field(message, "tool_calls"), field(message, "function_call")
     _content(assembly, message, filler=calls is not None or legacy is not None)

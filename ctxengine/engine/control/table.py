@@ -11,6 +11,7 @@ class ControlTool(StrEnum):
 
     RECALL = "recall"
     TOOL_CALL = "tool.call"
+    FIND_TOOLS = "find_tools"
     SKILL_LOAD = "skill.load"
     UPDATE_WORKING_STATE = "context.update_working_state"
 
@@ -29,10 +30,14 @@ class ControlRule(NamedTuple):
 CONTROL_RULES: tuple[ControlRule, ...] = (
     ControlRule(
         ControlTool.RECALL,
-        "Reads back anything of this session that is not shown in full: a pointer's id, an event number, or a range of lines "
-        "of a long result.",
-        '{"properties":{"id":{"description":"An item id such as 12.0, or an event number such as 12.","type":"string"},'
-        '"lines":{"description":"Lines to read, such as 1-200.","type":"string"}},"required":["id"],"type":"object"}',
+        "Reads back anything of this session that is not shown in full: a pointer's or an evidence id, an event number, a turn "
+        "by its number, a presentation; all of it, a range of its lines, or a range of characters. Give exactly one of id, "
+        "turn and presentation.",
+        '{"properties":{"chars":{"description":"Characters to read, such as 1-8000; of the lines where both are given.",'
+        '"type":"string"},"id":{"description":"An item id such as 12.0, or an event number such as 12.","type":"string"},'
+        '"lines":{"description":"Lines to read, such as 1-200.","type":"string"},"presentation":{"description":'
+        '"Id of something that was shown to the user, such as 40.","type":"string"},"turn":{"description":'
+        '"Number of a turn to read as it was, such as 3.","type":"string"}},"type":"object"}',
         "in every live session",
     ),
     ControlRule(
@@ -42,6 +47,14 @@ CONTROL_RULES: tuple[ControlRule, ...] = (
         '"name":{"description":"Name of the tool, as listed.","type":"string"}},"required":["name","arguments"],'
         '"type":"object"}',
         "while the plan defers a tool",
+    ),
+    ControlRule(
+        ControlTool.FIND_TOOLS,
+        "Gives whole descriptions and input schemas of tools that are listed by name without being defined; they can be called "
+        "from then on.",
+        '{"properties":{"query":{"description":"What the tool should do, or its name as listed.","type":"string"}},'
+        '"required":["query"],"type":"object"}',
+        "in a working_set session while the plan lists a tool",
     ),
     ControlRule(
         ControlTool.SKILL_LOAD,

@@ -1,7 +1,8 @@
 """Excerpts: the head and the tail of a tool result too large to stand in a request (spec, What history selection retains).
 
-The result itself stays whole in the log; an excerpt is made from it when it is rendered, always in the same way. It names the
-item, so that the rest can be recalled, and it keeps the trust of what it was made from.
+Some engines show windows of whole lines instead (capacity spec 3). The result itself stays whole in the log; an excerpt is made
+from it when it is rendered, always in the same way. It names the item, so that the rest can be recalled, and it keeps the trust
+of what it was made from.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ctxengine.engine.evidence.ends import both_ends
 from ctxengine.engine.items import Item, ItemKind, Part, TextPart
 from ctxengine.engine.trust.truncation import truncate_text
 
@@ -17,6 +19,9 @@ MIN_LIMIT_BYTES = 1_000
 
 RECALL_SOURCE = "recall:"
 """How the source of a recall's answer starts: recall gives the whole, so its answers are never excerpted."""
+
+WINDOWED_ENGINES = frozenset({"working_set"})
+"""Engines that show a large result of the open run as a window of whole lines."""
 
 _NOTE_BYTES = 256
 _HEAD_PARTS, _ALL_PARTS = 2, 3
@@ -75,14 +80,31 @@ def is_legacy(item: Item, policy_limit: int | None) -> bool:
     return limit is not None and limit != item.excerpt_limit
 
 
-def shortened(parts: Sequence[Part], limit_bytes: int, reference: str) -> tuple[Part, ...] | None:
-    """Content with its texts excerpted as one, other parts behind it; None when the texts are within the limit."""
-    texts = [part.text for part in parts if isinstance(part, TextPart)]
-    ends = excerpt("\n".join(texts), limit_bytes)
-    if ends is None:
+def shortened(
+    parts: Sequence[Part], limit_bytes: int, reference: str, *, whole_lines: bool = False
+) -> tuple[Part, ...] | None:
+    """Content with its texts excerpted as one, other parts behind it; None when the texts are within the limit.
+
+    Args:
+        whole_lines: cut between lines, and say which ones are missing.
+    """
+    text = "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+    shown = _window(text, limit_bytes, reference) if whole_lines else None
+    if not whole_lines:
+        ends = excerpt(text, limit_bytes)
+        shown = None if ends is None else ends.text(reference)
+    if shown is None:
         return None
     others = tuple(part for part in parts if not isinstance(part, TextPart))
-    return (TextPart(ends.text(reference)), *others)
+    return (TextPart(shown), *others)
+
+
+def _window(text: str, limit_bytes: int, reference: str) -> str | None:
+    total = _size(text)
+    if total <= limit_bytes:
+        return None
+    # The same share of the characters as of the bytes, so that what is over the one limit is over the other.
+    return both_ends(text, len(text) * limit_bytes // total, reference=f'id "{reference}"').text
 
 
 def _size(text: str) -> int:

@@ -89,6 +89,8 @@ class LogEntry:
     @property
     def is_note(self) -> bool:
         """User-role content that is not believed to be the user's."""
+        if self.type is EventType.GUARD_SPOKE:
+            return True
         return self.type is EventType.INPUT_RECEIVED and self.trust.rank > Trust.USER.rank
 
     def calls(self) -> Iterator[tuple[DecodedItem, Call]]:

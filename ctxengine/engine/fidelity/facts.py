@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from ctxengine.engine.compaction.extract import numbers_in, paths_in, quoted_in
+from ctxengine.engine.compaction.extract import paths_in, quoted_in
 
 LEAST_NUMBER_CHARS = 4
 """A shorter number stands everywhere and proves nothing."""
@@ -25,6 +25,7 @@ MOST_CONSTRAINTS = 20
 """Most constraints of one transcript that are followed; the latest ones."""
 _READ_CHARS = 20_000
 """Characters of one text that facts are taken from."""
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,._]*\d%?(?!\w)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _MUST = re.compile(
     r"\b(?:must(?: not|n't)?|never|always|do not|don't|only|at most|at least|without|instead of|make sure|required?)\b",
@@ -133,7 +134,7 @@ def facts_in(item: Said) -> list[tuple[FactKind, str]]:
     found: list[tuple[FactKind, str]] = []
     for text in (item.text[:_READ_CHARS], *(text[:_READ_CHARS] for text in item.arguments)):
         found += [(FactKind.PATH, path) for path in paths_in(text)]
-        numbers = (words.split()[-1] for words in numbers_in(text))
+        numbers = (match[0] for match in _NUMBER.finditer(text))
         found += [(FactKind.NUMBER, n) for n in numbers if len(n) >= LEAST_NUMBER_CHARS]
         found += [(FactKind.QUOTED, quoted) for quoted in quoted_in(text)]
     if item.speaker == "call" and item.arguments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,14 +120,14 @@ class ViewReader:
         limit = request.plan.policy.inline_maximum_bytes
         for stretch in request.stretches:
             if not stretch.units:
-                texts.append(self._text(stretch.digests[0], lambda s=stretch: s.fragments))
+                texts.append(self._text(stretch.digests[0], stretch.fragments))
                 continue
             for place, unit in enumerate(stretch.units):
                 shown = _whole_sequences(unit, stretch.form, limit)
                 whole.update(self._place_of[s] for s in shown if s in self._place_of)
                 if len(shown) < len({item.id.sequence for item in unit.items}):
-                    made = self._text(stretch.digests[place], _fragments_of(stretch, place))
-                    texts.append(made)
+                    own = _fragments_of(stretch, place)
+                    texts.append(self._text(stretch.digests[place], own))
         named = {name for text in texts for name in _NAMED.findall(text)}
         return RequestView(whole, texts, self._in_transcript(named), self._recall_chars)
 
@@ -140,18 +140,17 @@ class ViewReader:
                 found.add(f"{place}.{ordinal}")
         return found
 
-    def _text(self, digest: str, fragments: Callable[[], Sequence[Fragment]]) -> str:
+    def _text(self, digest: str, fragments: Sequence[Fragment]) -> str:
         text = self._texts.get(digest)
         if text is None:
-            text = self._texts[digest] = text_of_fragments(fragments())
+            text = self._texts[digest] = text_of_fragments(fragments)
         return text
 
 
-def _fragments_of(stretch: Stretch, place: int) -> Callable[[], Sequence[Fragment]]:
+def _fragments_of(stretch: Stretch, place: int) -> Sequence[Fragment]:
     before = stretch.bounds[0].fragments
     first = stretch.bounds[place].fragments - before
-    last = stretch.bounds[place + 1].fragments - before
-    return lambda: stretch.fragments[first:last]
+    return stretch.fragments[first : stretch.bounds[place + 1].fragments - before]
 
 
 def _whole_sequences(unit: Unit, form: str, limit: int | None) -> set[int]:

@@ -7,9 +7,10 @@ projection is that decision applied to the log, and the allocation then deals wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from ctxengine.engine.compaction.marks import PROMOTED_TEXT
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Unit
 from ctxengine.engine.manifest import Form, Reason, Span
@@ -35,6 +36,16 @@ class Projection:
     """Why the units of `history` stand there."""
     promoted: Sequence[Unit] = ()
     """Units from before the cut brought back behind history, oldest first."""
+    promoted_line: str = PROMOTED_TEXT
+    """The platform line in front of them."""
+    native: tuple[str, ...] = field(default=(), repr=False)
+    """A provider's own window, item by item as it came; it stands in front of `row_nine`."""
+    betas: tuple[str, ...] = ()
+    """Beta names that a request with this projection must carry."""
+    compact_threshold: int = 0
+    """Tokens from which on the provider is to compact by itself; 0: it is not asked to."""
+    horizon: int = 0
+    """Within so many tokens (raw count) the model was seen to follow instructions; 0: nothing is known of it."""
     row_nine: str = ""
     """What stands in row 9 for everything left out; empty when nothing is."""
     row_nine_tokens: int = 0
@@ -54,6 +65,11 @@ class Projection:
     def tokens(self) -> int:
         """What it takes of the body beside row 9 (tokens, raw count)."""
         return self.history_tokens + self.promoted_tokens
+
+    @property
+    def shows_windows(self) -> bool:
+        """Whether a large result of the open run stands as a window of whole lines (capacity spec 3)."""
+        return self.form == "digest"
 
     @property
     def manifest_form(self) -> Form:

@@ -1,19 +1,21 @@
 """The `working_set` engine: whole turns, each full, as a card or in the packet (capacity spec 4; design 6, 7.8, 7.16).
 
-The stable history is a function of the ledger and the model's profile alone, and changes its forms only when another batch of
-eight turns has closed, so that requests in between only grow. What a directive asks for beyond it is promoted: brought back
+The stable history is a function of the ledger and the model's profile alone. It grows by each turn that closes; only where a
+further batch of eight would not fit does it change its forms, in one pass down to a low-water mark, so that requests in
+between only append. What a directive asks for beyond it is promoted: brought back
 whole behind the stable history. A turn is never split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from ctxengine.engine.turns.card import CARDS_FRAME_TOKENS
 from ctxengine.engine.turns.relevance import Values
 
 PLANNER_VERSION = "working-set@1"
@@ -23,12 +25,13 @@ BATCH_TURNS = 8
 CARD_SHARE, CARD_SHARE_SMALL, SMALL_ROOM = 0.4, 0.4, 4_000
 """Most of the room that cards may take while turns beside them could be full: two fifths of a large room, and up to twice that
 in one of `SMALL_ROOM` tokens or less, where a few full turns would push everything else into the packet."""
-GROWTH_SHARE = 0.5
-"""Most of the room kept free for the turns that will close before the next batch is full."""
+LOW_WATER, LOW_WATER_SMALL = 0.4, 0.15
+"""What a pass at a batch boundary leaves of the room, the rest being for the turns that close before the next pass; and how
+much more it leaves of one of `SMALL_ROOM` tokens or less, where a card is worth more than bytes that stand still."""
 PROMOTION_SHARE = 0.25
 """Most of the room that promoted turns may take."""
 MIN_PROMOTION = 0.5
-"""A turn is promoted for a relevance of at least this share of the best one's, or for anaphora."""
+"""A turn is promoted for a relevance of at least this share of the best one's, for anaphora, or as one of the newest two."""
 
 
 class TurnCost(NamedTuple):
@@ -39,6 +42,8 @@ class TurnCost(NamedTuple):
     last: int
     full: int
     card: int
+    open: int = 0
+    """What it took while it was the open turn."""
 
 
 class Form(StrEnum):
@@ -49,6 +54,8 @@ class Form(StrEnum):
     PACKET = "packet"
     PROMOTED = "promoted"
     """Full, behind the stable history; its card or packet line stays where it was (design 7.19)."""
+    BEHIND_RESET = "behind_reset"
+    """Neither shown nor told of; `recall` still reaches it."""
 
 
 class WorkingSet(BaseModel):
@@ -67,6 +74,14 @@ class WorkingSet(BaseModel):
     """Turns from this one on are full; those between the packet and it are cards."""
     promoted: tuple[int, ...] = ()
     """In the order they stand: oldest first."""
+    by_hand: tuple[int, ...] = ()
+    """Those of them that an operator pinned."""
+    unpinned: tuple[int, ...] = ()
+    """Pinned turns for which there is no room even so."""
+    behind: int = 0
+    """Turns before a reset: neither shown nor told of."""
+    packet_tokens: int = 0
+    """What the packet may take."""
     batch: int
     """Closed turns at the batch boundary whose figures decided the forms."""
     replanned: bool = False
@@ -78,6 +93,8 @@ class WorkingSet(BaseModel):
 
     def form_of(self, turn: int) -> Form:
         """The form in which a turn stands in the stable history, or `promoted`."""
+        if turn <= self.behind:
+            return Form.BEHIND_RESET
         if turn in self.promoted:
             return Form.PROMOTED
         if turn >= self.full_from:
@@ -93,12 +110,18 @@ class Room(NamedTuple):
     """What a packet is given at most."""
 
 
+RoomAt = Callable[[int], Room]
+"""The room there was when so many turns had closed."""
+
+
 def plan_working_set(
     turns: Sequence[TurnCost],
     room: Room,
     values: Mapping[int, Values],
     *,
     by_hand: Sequence[int] = (),
+    behind: int = 0,
+    room_at: RoomAt | None = None,
 ) -> WorkingSet:
     """Choose the form of every closed turn.
 
@@ -106,47 +129,132 @@ def plan_working_set(
         turns: all closed turns in order, numbered from 1.
         room: what is left of the horizon for them.
         values: of each turn, for this directive.
-        by_hand: turns an operator wants whole.
+        by_hand: turns an operator wants whole; the oldest give way where the room is too small for all of them.
+        behind: so many turns stand before a reset: they are not planned.
+        room_at: the room at an earlier batch boundary, by the number of turns after the reset that had closed; left out, `room`
+            was the same then.
     """
-    count = len(turns)
-    batch = count - count % BATCH_TURNS
-    packet, full_from = _stable(turns[:batch], room, _growth(turns[:batch], room))
-    replanned = False
-    if _cost(turns, packet, full_from, room) > room.tokens and batch < count:
-        packet, full_from = _stable(turns, room, 0)
-        replanned = True
-    spent = _cost(turns, packet, full_from, room)
-    promoted = _promoted(turns[: full_from - 1], values, room.tokens - spent, room, by_hand)
-    shown = _shown_values(values, promoted, full_from)
+    own = [turn._replace(number=turn.number - behind) for turn in turns[behind:]]
+    chosen = _planned(
+        own,
+        room,
+        {number - behind: value for number, value in values.items() if number > behind},
+        sorted({number - behind for number in by_hand if behind < number <= len(turns)}),
+        room_at or (lambda _: room),
+    )
+    return _shifted(chosen, behind) if behind else chosen
+
+
+def _planned(
+    turns: Sequence[TurnCost],
+    room: Room,
+    values: Mapping[int, Values],
+    by_hand: Sequence[int],
+    room_at: RoomAt,
+) -> WorkingSet:
+    pinned = list(by_hand)
+    while pinned and sum(turns[number - 1].full for number in pinned) > room.tokens:
+        del pinned[0]
+    forms, kept = _forms(turns, room, room_at, 0), 0
+    while True:
+        needed = sum(turns[n - 1].full for n in pinned if n < forms.full_from)
+        if needed <= kept:
+            break
+        kept = needed
+        forms = _forms(turns, room, room_at, kept)
+    hand = [number for number in pinned if number < forms.full_from]
+    beside = _less(room, kept)
+    spent = _cost(turns, forms, beside) + sum(turns[n - 1].full for n in hand)
+    promoted = _promoted(turns[: forms.full_from - 1], values, room.tokens - spent, room, hand)
     return WorkingSet(
-        turns=count,
+        turns=len(turns),
         room=max(0, room.tokens),
-        packet_through=packet,
-        full_from=full_from,
+        packet_through=forms.packet,
+        packet_tokens=beside.packet if forms.packet else 0,
+        full_from=forms.full_from,
         promoted=promoted,
-        batch=batch,
-        replanned=replanned,
-        values=shown,
-        tokens=spent + sum(turns[number - 1].full for number in promoted),
+        by_hand=tuple(hand),
+        unpinned=tuple(number for number in by_hand if number not in pinned),
+        batch=len(turns) - len(turns) % BATCH_TURNS,
+        replanned=forms.replanned,
+        values=_shown_values(values, promoted, forms.full_from),
+        tokens=spent + sum(turns[n - 1].full for n in promoted if n not in hand),
     )
 
 
-def _growth(turns: Sequence[TurnCost], room: Room) -> int:
-    """Room for the turns that will close before the next batch is full: as many of the size of the latest ones."""
-    latest = turns[-BATCH_TURNS:]
-    if not latest:
-        return 0
-    mean = sum(turn.full for turn in latest) // len(latest)
-    return min(BATCH_TURNS * mean, int(room.tokens * GROWTH_SHARE))
+def _shifted(chosen: WorkingSet, behind: int) -> WorkingSet:
+    """The same plan in the session's own numbers."""
+    return chosen.model_copy(
+        update={
+            "turns": chosen.turns + behind,
+            "behind": behind,
+            "packet_through": chosen.packet_through + behind if chosen.packet_through else 0,
+            "full_from": chosen.full_from + behind,
+            "promoted": tuple(number + behind for number in chosen.promoted),
+            "by_hand": tuple(number + behind for number in chosen.by_hand),
+            "unpinned": tuple(number + behind for number in chosen.unpinned),
+            "batch": chosen.batch + behind,
+            "values": {number + behind: three for number, three in chosen.values.items()},
+        }
+    )
 
 
-def _stable(turns: Sequence[TurnCost], room: Room, growth: int) -> tuple[int, int]:
-    """Packet end and first full turn: the newest turns full, cards before them, a packet for the rest."""
+class _Forms(NamedTuple):
+    """The stable history: packet, then cards, then full turns."""
+
+    packet: int
+    full_from: int
+    replanned: bool = False
+
+
+def _less(room: Room, tokens: int) -> Room:
+    left = room.tokens - tokens
+    return Room(left, room.packet if left >= room.packet else 0)
+
+
+def _forms(turns: Sequence[TurnCost], room: Room, room_at: RoomAt, kept: int) -> _Forms:
+    """The forms that the batch boundaries so far have led to; those of now where they leave too much.
+
+    Args:
+        kept: tokens that turns brought back by hand take of every room.
+    """
+    forms = _Forms(0, 1)
+    full = [0, *accumulate(turn.full for turn in turns)]
+    for batch in range(BATCH_TURNS, len(turns) + 1, BATCH_TURNS):
+        then = _steady(_less(room_at(batch), kept))
+        if forms == (0, 1, False) and full[batch] + _growth(full, batch) <= then.tokens:
+            continue
+        closed = turns[:batch]
+        if _cost(closed, forms, then) + _growth(full, batch) > then.tokens:
+            forms = _stable(closed, then, _mark(then))
+    if _cost(turns, forms, _less(room, kept)) > room.tokens - kept:
+        now = _stable(turns, _less(room, kept), 1.0)
+        return now._replace(replanned=len(turns) % BATCH_TURNS > 0)
+    return forms
+
+
+def _mark(room: Room) -> float:
+    return LOW_WATER + LOW_WATER_SMALL * min(1.0, SMALL_ROOM / max(1, room.tokens))
+
+
+def _steady(room: Room) -> Room:
+    """The room rounded down to four binary digits: a factor that follows each answer must not move earlier decisions."""
+    step = 1 << max(0, room.tokens.bit_length() - 4)
+    return Room(max(0, room.tokens) // step * step, room.packet)
+
+
+def _growth(full: Sequence[int], batch: int) -> int:
+    """What the next batch will take, should it be like the last one."""
+    return full[batch] - full[batch - BATCH_TURNS]
+
+
+def _stable(turns: Sequence[TurnCost], room: Room, mark: float) -> _Forms:
+    """One pass down to a share of the room: the newest turns full, cards before them, a packet for the rest."""
     count = len(turns)
-    free = room.tokens - growth
+    free = int(room.tokens * mark)
     if sum(turn.full for turn in turns) <= free:
-        return 0, 1
-    cards = sum(turn.card for turn in turns)
+        return _Forms(0, 1)
+    cards = _cards(turns)
     # What stands before the full turns is paid first: cards up to their share, else a packet with the cards it leaves.
     share = CARD_SHARE + CARD_SHARE_SMALL * min(1.0, SMALL_ROOM / max(1, free))
     before = min(cards, max(room.packet, int(free * share)))
@@ -155,24 +263,29 @@ def _stable(turns: Sequence[TurnCost], room: Room, growth: int) -> tuple[int, in
     while full_from > 1 and turns[full_from - 2].full <= left:
         full_from -= 1
         left -= turns[full_from - 1].full
-    return _packet_end(turns[: full_from - 1], before + left, room), full_from
+    return _Forms(_packet_end(turns[: full_from - 1], before + left, room), full_from)
 
 
 def _packet_end(turns: Sequence[TurnCost], tokens: int, room: Room) -> int:
     """How many of these turns go into the packet: as few whole batches as let the rest stand as cards."""
-    sums = [0, *accumulate(turn.card for turn in turns)]
-    if sums[-1] <= tokens:
+    if _cards(turns) <= tokens:
         return 0
+    sums = [0, *accumulate(turn.card for turn in turns)]
     end = BATCH_TURNS
-    while end < len(turns) and sums[-1] - sums[end] + room.packet > tokens:
+    while end < len(turns) and sums[-1] - sums[end] + CARDS_FRAME_TOKENS + room.packet > tokens:
         end += BATCH_TURNS
     return min(end, len(turns))
 
 
-def _cost(turns: Sequence[TurnCost], packet: int, full_from: int, room: Room) -> int:
-    cards = sum(turn.card for turn in turns[packet : full_from - 1])
-    full = sum(turn.full for turn in turns[full_from - 1 :])
-    return cards + full + (room.packet if packet else 0)
+def _cost(turns: Sequence[TurnCost], forms: _Forms, room: Room) -> int:
+    cards = _cards(turns[forms.packet : forms.full_from - 1])
+    full = sum(turn.full for turn in turns[forms.full_from - 1 :])
+    return cards + full + (room.packet if forms.packet else 0)
+
+
+def _cards(turns: Sequence[TurnCost]) -> int:
+    """What these turns cost as cards, the frame around them included."""
+    return sum(turn.card for turn in turns) + CARDS_FRAME_TOKENS if turns else 0
 
 
 def _promoted(
@@ -183,9 +296,8 @@ def _promoted(
     by_hand: Sequence[int],
 ) -> tuple[int, ...]:
     """Turns brought back whole: those an operator wants, then the most valuable ones that fit."""
-    chosen = [turn.number for turn in turns if turn.number in set(by_hand)]
+    chosen = list(by_hand)
     budget = min(left, int(room.tokens * PROMOTION_SHARE))
-    budget -= sum(turns[number - 1].full for number in chosen)
     ranked = sorted(
         (
             turn
@@ -202,7 +314,7 @@ def _promoted(
 
 
 def _deserves(values: Values | None) -> bool:
-    return values is not None and max(values.relevance, values.anaphora) >= MIN_PROMOTION
+    return values is not None and values.value >= MIN_PROMOTION
 
 
 _VALUES_SHOWN = 12

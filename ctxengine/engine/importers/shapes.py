@@ -12,7 +12,7 @@ from typing import Any
 
 from ctxengine.engine.content.anthropic import OPAQUE_TYPES
 from ctxengine.engine.content.decode import Role, decode, strip_opaque
-from ctxengine.engine.content.openai_chat import OPAQUE_MEMBERS
+from ctxengine.engine.content.openai_chat import OPAQUE_MEMBERS, ROUTER_FIELDS, holds_reasoning
 from ctxengine.engine.content.openai_responses import CALL_ARGUMENTS
 from ctxengine.engine.items import ContentFormat, ItemKind, TextPart
 from ctxengine.engine.lexeme import is_json_object
@@ -157,6 +157,7 @@ def _chat(message: Any) -> Shape:
 def _chat_assistant(tally: Tally, message: dict[str, Any], content: Any) -> None:
     _need(message.get("function_call") is None and message.get("audio") is None)
     tally.reasoning += sum(message.get(name) is not None for name in OPAQUE_MEMBERS)
+    tally.reasoning += holds_reasoning(message.get(ROUTER_FIELDS))
     calls = message.get("tool_calls")
     if content == "" and calls is not None:
         tally.empty += 1

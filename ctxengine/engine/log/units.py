@@ -22,6 +22,7 @@ from ctxengine.engine.log.records import (
 _UNIT_KIND = {
     EventType.USER_MESSAGE: "user",
     EventType.INPUT_RECEIVED: "input",
+    EventType.GUARD_SPOKE: "input",
     EventType.SUMMARY_IMPORTED: "summary",
 }
 

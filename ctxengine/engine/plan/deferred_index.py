@@ -37,18 +37,21 @@ def first_sentence(text: str) -> str:
     return _one_line(shown[: end.end()] if end else shown)
 
 
-def index_text(tools: Sequence[PinnedTool], *, caller: str, nonce_key: bytes) -> str:
+def index_text(
+    tools: Sequence[PinnedTool], *, caller: str, nonce_key: bytes, by_server: bool = False
+) -> str:
     """Row 6, empty when nothing is deferred.
 
     Args:
         tools: the deferred ones, in any order.
         caller: wire name of the tool that reaches them.
+        by_server: whether discovered tools stand under the name of their server.
     """
     if not tools:
         return ""
     ordered = sorted(tools, key=lambda tool: tool.name)
     own = [index_entry(tool) for tool in ordered if not tool.discovered]
-    found = [index_entry(tool) for tool in ordered if tool.discovered]
+    found = _by_server(ordered) if by_server else _entries(ordered)
     parts = [
         f"More tools can be called than are defined. Reach one through {caller}, giving its name and its arguments as an "
         "object. A question mark follows a parameter that may be left out."
@@ -59,18 +62,36 @@ def index_text(tools: Sequence[PinnedTool], *, caller: str, nonce_key: bytes) ->
     return "\n".join(parts)
 
 
+def _entries(ordered: Sequence[PinnedTool]) -> list[str]:
+    return [index_entry(tool) for tool in ordered if tool.discovered]
+
+
+def _by_server(ordered: Sequence[PinnedTool]) -> list[str]:
+    """Each server's name, then the tools last seen there."""
+    lines: list[str] = []
+    for server in sorted({tool.server for tool in ordered if tool.discovered}):
+        lines.append(f"server {_one_line(server)}:"[:MAX_ENTRY_CHARS])
+        lines += _entries([tool for tool in ordered if tool.server == server])
+    return lines
+
+
 class IndexMeter:
     """Measures the index while it is filled."""
 
-    def __init__(self, counter: TokenCounter, caller: str, nonce_key: bytes) -> None:
+    def __init__(
+        self, counter: TokenCounter, caller: str, nonce_key: bytes, *, by_server: bool = False
+    ) -> None:
         """Measure as `index_text` with these arguments would render."""
+        self._by_server = by_server
         self._counter = counter
         self._caller = caller
         self._nonce_key = nonce_key
 
     def whole(self, tools: Sequence[PinnedTool]) -> int:
         """Tokens of the index that holds exactly these tools."""
-        text = index_text(tools, caller=self._caller, nonce_key=self._nonce_key)
+        text = index_text(
+            tools, caller=self._caller, nonce_key=self._nonce_key, by_server=self._by_server
+        )
         return self._counter.text(text) if text else 0
 
     def line(self, tool: PinnedTool) -> int:

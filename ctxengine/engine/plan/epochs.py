@@ -17,6 +17,7 @@ class EpochReason(StrEnum):
     SNAPSHOT_MISSING = "snapshot_missing"
     POLICY_CHANGED = "policy_changed"
     TOOL_REMOVED_FOR_SECURITY = "tool_removed_for_security"
+    TOOL_PROMOTED = "tool_promoted"
     OPERATOR = "operator"
     BUILDER_CHANGED = "builder_changed"
     PREFIX_HASH_CANONICALIZED = "prefix_hash_canonicalized"
@@ -47,6 +48,12 @@ REASON_RULES: tuple[ReasonRule, ...] = (
     ),
     ReasonRule(
         EpochReason.TOOL_REMOVED_FOR_SECURITY, "A tool had to leave the prompt at once.", True, True
+    ),
+    ReasonRule(
+        EpochReason.TOOL_PROMOTED,
+        "A tool that the model found moved into the definitions.",
+        True,
+        True,
     ),
     ReasonRule(EpochReason.OPERATOR, "An operator rebuilt the plan by hand.", True, True),
     ReasonRule(EpochReason.BUILDER_CHANGED, "A newer builder renders other bytes.", False, True),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _NOT_IDENTITY = frozenset({"wire_name", "tokens", "reason", "place"})
 """One provider's spelling, one counter's opinion, an explanation, and an order of arrival."""
 _SETS = ("required_scopes", "serves", "observes")
-_LATER_FIELDS = ("deferred", "model_visible", "removed")
+_LATER_FIELDS = ("deferred", "model_visible", "removed", "card")
 """Fields that plans of earlier builders lack: they count only where they differ from their defaults."""
 _SKILL_FIELDS = frozenset({"name", "description", "trust", "digest"})
 

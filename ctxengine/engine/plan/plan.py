@@ -93,6 +93,13 @@ class Plan(BaseModel):
     """Its content was erased since: rows 4 and 8 are gone, the recorded hashes stand for their bytes."""
 
     @property
+    def guarded(self) -> bool:
+        """Whether drift guards judge what the model answers (capacity spec 7)."""
+        if self.policy.guards == "auto":
+            return self.engine == "working_set"
+        return self.policy.guards == "on"
+
+    @property
     def defined(self) -> tuple[PinnedTool, ...]:
         """Tools whose definitions stand in the prompt, in their stable order."""
         return tuple(tool for tool in self.tools if tool.group == "defined")
@@ -158,6 +165,7 @@ def row_texts(plan: Plan, nonce_key: bytes) -> dict[int, str]:
             plan.indexed,
             caller=plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL,
             nonce_key=nonce_key,
+            by_server=plan.engine == "working_set",
         ),
         7: catalog_text(
             plan.skills,

@@ -164,9 +164,11 @@ def _surface(
         request.policy,
         authority=frozenset(authority) if authority is not None else None,
         has_skills=bool(request.skills),
-        meter=IndexMeter(counter, caller, nonce_key),
+        meter=IndexMeter(counter, caller, nonce_key, by_server=request.engine == "working_set"),
         once=counter.tools_once,
         aside=aside,
+        finds=request.engine == "working_set",
+        by_reading=request.policy.surface == "reading",
     )
 
 
@@ -174,6 +176,9 @@ def _fresh_rows(request: PlanRequest, renderer: WireRenderer) -> Literal["moving
     """Where fresh rows stand inside a run. What a transcript was made of stays as it was: its requests are not sent."""
     if not request.policy.enforce_caps:
         return "moving"
+    if request.engine == "working_set":
+        # Inside a turn nothing before the tail changes (capacity spec 6 and 10).
+        return "appended"
     return "appended" if loses_reasoning(renderer.api, request.model) else "moving"
 
 

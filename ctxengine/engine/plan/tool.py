@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ctxengine.engine.presentations.schemas import CardSchema
 from ctxengine.engine.trust.levels import Trust
 
 READ_EFFECTS = frozenset({"none", "workspace_read", "network_read"})
@@ -40,6 +41,9 @@ class PinnedTool(BaseModel):
     """A plan that cannot define it fails."""
     always_loaded: bool = False
     presentation: str | None = None
+    """Semantic type of the card that its calls show; such a call is answered by the platform."""
+    card: CardSchema | None = None
+    """What its cards are known by, where the caller says so."""
     synthesised: bool = False
     control: bool = False
     """Answered by the platform itself."""

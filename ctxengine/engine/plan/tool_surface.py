@@ -56,6 +56,8 @@ def select_tools(
     meter: IndexMeter | None = None,
     once: int = 0,
     aside: Aside | None = None,
+    finds: bool = False,
+    by_reading: bool = False,
 ) -> tuple[PinnedTool, ...]:
     """Assign each candidate to a group, with the reason, ordered by name.
 
@@ -67,6 +69,8 @@ def select_tools(
         meter: measures the deferred index; without it nothing is deferred.
         once: tokens that declaring any tool costs, whatever their number.
         aside: where the provider's own search finds deferred tools; None defers through the index.
+        finds: whether `find_tools` stands beside `tool.call` where something is deferred.
+        by_reading: whether tools that say what they serve wait in the index until a directive asks for it.
 
     Raises:
         PlanOverflow: tools that the configuration names take more tokens than the class allows.
@@ -74,17 +78,21 @@ def select_tools(
     """
     visible, hidden = _partition(candidates, authority, has_skills)
     if not policy.enforce_caps:
-        kept = [tool for tool in visible if not _is(tool, ControlTool.TOOL_CALL)]
+        left_out = (ControlTool.TOOL_CALL, ControlTool.FIND_TOOLS)
+        kept = [tool for tool in visible if not any(_is(tool, name) for name in left_out)]
         return _ordered([_grouped(tool, "defined", _why(tool)) for tool in kept], hidden)
     caller = next((tool for tool in visible if _is(tool, ControlTool.TOOL_CALL)), None)
-    others = [tool for tool in visible if tool is not caller]
+    finder = next((tool for tool in visible if _is(tool, ControlTool.FIND_TOOLS)), None)
+    others = [tool for tool in visible if tool not in (caller, finder)]
+    waits = frozenset(tool.name for tool in others if _waits(tool, by_reading=by_reading))
     if aside is not None:
-        chosen = _with_search(others, policy, once, aside)
+        chosen = _with_search(others, waits, policy, once, aside)
         if chosen is not None:
             return _ordered(chosen, hidden)
         caller = None
     if caller is not None and meter is not None:
-        chosen = _with_index(others, caller, policy, meter, once)
+        reach = [caller, finder] if finds and finder is not None else [caller]
+        chosen = _with_index(others, waits, reach, policy, meter, once)
         if chosen is not None:
             return _ordered(chosen, hidden)
     plain = _define(others, policy, once)
@@ -94,21 +102,22 @@ def select_tools(
 
 def _with_index(
     tools: Sequence[PinnedTool],
-    caller: PinnedTool,
+    waits: frozenset[str],
+    reach: Sequence[PinnedTool],
     policy: BudgetPolicy,
     meter: IndexMeter,
     once: int,
 ) -> list[PinnedTool] | None:
     """The surface where something is to be deferred; None when nothing is."""
-    configured = [tool for tool in tools if tool.deferred and _claim(tool) > Claim.ALWAYS]
+    configured = [tool for tool in tools if tool.name in waits]
     names = {tool.name for tool in configured}
     competing = [tool for tool in tools if tool.name not in names]
     if not configured and not _define(competing, policy, once).over:
         return None
-    # The tool that reaches the index takes a slot itself, so the others are chosen once more beside it.
-    chosen = _define([*competing, caller], policy, once)
+    # What reaches the index takes slots itself, so the others are chosen once more beside it.
+    chosen = _define([*competing, *reach], policy, once)
     waiting = [
-        *(_grouped(tool, "deferred", "deferred by configuration") for tool in _ranked(configured)),
+        *(_grouped(tool, "deferred", _why_deferred(tool)) for tool in _ranked(configured)),
         *(_grouped(tool, "deferred", tool.reason) for tool in chosen.over),
     ]
     indexed, left = _fit_index(waiting, policy, meter)
@@ -121,10 +130,14 @@ def _with_index(
 
 
 def _with_search(
-    tools: Sequence[PinnedTool], policy: BudgetPolicy, once: int, aside: Aside
+    tools: Sequence[PinnedTool],
+    waits: frozenset[str],
+    policy: BudgetPolicy,
+    once: int,
+    aside: Aside,
 ) -> list[PinnedTool] | None:
     """The surface where the provider's own search finds what is deferred; None when nothing is."""
-    configured = _ranked(tool for tool in tools if tool.deferred and _claim(tool) > Claim.ALWAYS)
+    configured = _ranked(tool for tool in tools if tool.name in waits)
     if len(configured) == len(tools):
         # A request in which every definition is kept aside is refused.
         configured = configured[1:]
@@ -134,7 +147,7 @@ def _with_search(
         return None
     chosen = _define(competing, policy, once + aside.search_tokens)
     waiting = [
-        *(_grouped(tool, "deferred", "deferred by configuration") for tool in configured),
+        *(_grouped(tool, "deferred", _why_deferred(tool)) for tool in configured),
         *(_grouped(tool, "deferred", tool.reason) for tool in chosen.over),
     ]
     left = [
@@ -142,6 +155,17 @@ def _with_search(
         for tool in waiting[aside.most :]
     ]
     return [*chosen.defined, *waiting[: aside.most], *left]
+
+
+def _waits(tool: PinnedTool, *, by_reading: bool) -> bool:
+    """Whether a tool is to be reached without a definition; those that are wanted always never are."""
+    if _claim(tool) <= Claim.ALWAYS:
+        return False
+    return tool.deferred or (by_reading and bool(tool.serves))
+
+
+def _why_deferred(tool: PinnedTool) -> str:
+    return "deferred by configuration" if tool.deferred else "shown to turns that ask for it"
 
 
 def _fit_index(

@@ -20,13 +20,17 @@ class SecretPattern(NamedTuple):
     """Lower-case texts of which one must occur."""
     pattern: re.Pattern[str]
     """What it looks like; the group `secret`, where there is one, is the part that is masked."""
+    sign: re.Pattern[str] | None = None
+    """What every match holds, looked for in lower case first where that is much cheaper; None: nothing is."""
 
 
 _VALUE = r"[A-Za-z0-9_\-+/=.~]"
 
 
-def _pattern(kind: str, needles: tuple[str, ...], pattern: str) -> SecretPattern:
-    return SecretPattern(kind, needles, re.compile(pattern))
+def _pattern(
+    kind: str, needles: tuple[str, ...], pattern: str, sign: str | None = None
+) -> SecretPattern:
+    return SecretPattern(kind, needles, re.compile(pattern), re.compile(sign) if sign else None)
 
 
 PATTERNS: tuple[SecretPattern, ...] = (
@@ -94,6 +98,8 @@ PATTERNS: tuple[SecretPattern, ...] = (
         r"(?i:(?:api|access|private|client|auth|secret|session)[_-]?(?:key|token|secret)|passwd|password"
         r"|secret|token|credential)s?[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
         rf"(?P<secret>(?={_VALUE}{{0,200}}\d)(?={_VALUE}{{0,200}}[A-Za-z]){_VALUE}{{12,}})",
+        # The long s is an s to a pattern that ignores case, and stays as it is in lower case.
+        r"(?:key|token|secret|passwd|password|credential)[s\u017f]?[\"']?\s{0,4}[:=]",
     ),
 )
 """In the order in which they are tried; an earlier one takes the text it masks."""

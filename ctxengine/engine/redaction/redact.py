@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxengine.engine.redaction.patterns import DETECTOR_VERSION, PATTERNS
 
-_NEEDLES = tuple(dict.fromkeys(needle for _, needles, _ in PATTERNS for needle in needles))
+_NEEDLES = tuple(dict.fromkeys(needle for _, needles, *_ in PATTERNS for needle in needles))
 
 
 class Redacted(NamedTuple):
@@ -31,8 +31,8 @@ def redact(text: str) -> Redacted:
     if not any(map(lowered.__contains__, _NEEDLES)):
         return Redacted(text)
     hits: Counter[str] = Counter()
-    for kind, needles, pattern in PATTERNS:
-        if not any(needle in lowered for needle in needles):
+    for kind, needles, pattern, sign in PATTERNS:
+        if not any(map(lowered.__contains__, needles)) or (sign and not sign.search(lowered)):
             continue
 
         def mask(found: re.Match[str], kind: str = kind) -> str:

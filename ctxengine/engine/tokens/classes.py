@@ -8,6 +8,7 @@ added on either side, so the sum of them is an estimate that never shrinks when 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -57,14 +58,17 @@ _SPACE_COST, _LINE_COST = 10, 70
 _DENSE_COST, _DENSE_FREE = 100, 1344
 """A run of n letters costs what words do, or n tokens less 13.44 when that is more."""
 
-_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_DIGITS = b"0123456789"
-_SPACES = b" \t"
-_LINES = b"\n\r\f\v"
-
-_DENSE_RUN = re.compile(
-    rb"(?<![A-Za-z0-9])(?:(?:[A-Za-z]++[0-9]|[0-9]++[A-Za-z])[A-Za-z0-9]*+|[A-Za-z]{21,}+)"
+_SHAPES = (
+    bytes(
+        ord("a") if chr(code).isalpha() else ord("0") if chr(code).isdigit() else ord(" ")
+        for code in range(128)
+    )
+    + b" " * 128
 )
+"""Every letter as `a`, every digit as `0`, all else as a space: runs of one shape cost the same and are counted together."""
+_LONG_WORD = 21
+"""Letters from which a run is too long to be a word."""
+_LETTERS_ALONE = b"a" * _LONG_WORD
 
 _SCRIPT_BLOCKS = (
     ("cjk", 120, "\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef"),
@@ -87,17 +91,20 @@ def profile(text: str) -> Profile:
     if not text.isascii():
         _measure_beyond_ascii("".join(_BEYOND_ASCII.findall(text)), beyond)
     plain = text.encode("ascii", "ignore")
-    letters = len(plain) - len(plain.translate(None, _LETTERS))
-    digits = len(plain) - len(plain.translate(None, _DIGITS))
-    spaces = len(plain) - len(plain.translate(None, _SPACES))
-    lines = len(plain) - len(plain.translate(None, _LINES))
+    shapes = plain.translate(_SHAPES)
+    letters, digits = shapes.count(b"a"), shapes.count(b"0")
+    spaces = plain.count(b" ") + plain.count(b"\t")
+    lines = sum(map(plain.count, (b"\n", b"\r", b"\f", b"\v")))
     dense = in_runs = 0
-    for run in _DENSE_RUN.findall(plain):
-        in_runs += len(run)
-        run_letters = len(run) - len(run.translate(None, _LETTERS))
-        letters -= run_letters
-        digits -= len(run) - run_letters
-        dense += _run_cost(run_letters, len(run))
+    if b"a0" in shapes or b"0a" in shapes or _LETTERS_ALONE in shapes:
+        for run, times in Counter(shapes.split()).items():
+            run_letters = run.count(b"a")
+            if run_letters == 0 or (run_letters == len(run) < _LONG_WORD):
+                continue
+            in_runs += len(run) * times
+            letters -= run_letters * times
+            digits -= (len(run) - run_letters) * times
+            dense += _run_cost(run_letters, len(run)) * times
     marks = len(plain) - letters - digits - spaces - lines - in_runs
     return Profile(
         words=letters * _LETTER_COST,

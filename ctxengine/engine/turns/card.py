@@ -7,7 +7,8 @@ Each field has its own trust; a card stands in a request inside one envelope of 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +16,7 @@ from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.evidence.digest import digest_of
 from ctxengine.engine.items import Item
+from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.envelope import nonce, render_envelope
 from ctxengine.engine.trust.levels import Trust, lowest
@@ -24,6 +26,10 @@ from ctxengine.engine.turns.turn import Turn
 
 CARD_VERSION = "card@1"
 
+CARDS_FRAME_TOKENS = 140
+"""Upper bound of what frame, end mark and one envelope add to consecutive cards (tokens)."""
+CARD_ENVELOPE_TOKENS = 60
+"""Upper bound of one more envelope among them."""
 SHORT_WORDS = 60
 """Up to this many words a directive or an answer stands verbatim."""
 _MAX_SENTENCE_CHARS = 600
@@ -50,6 +56,22 @@ class TraceLine(BaseModel):
     is_error: bool = False
 
 
+class PresentationLine(BaseModel):
+    """One presentation of a turn: the answer as the user saw it, by its identity."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    """By which `recall` gives it back whole."""
+    semantic_type: str
+    title: str
+    digest: str
+    """What its schema declares as its identity."""
+    derived_from: tuple[str, ...] = ()
+    """Ids of the evidence that stood before it in the turn."""
+    trust: Trust = Trust.EXTERNAL_UNTRUSTED
+
+
 class TurnCard(BaseModel):
     """The record of one closed turn. Written once; rebuilt from the ledger alone."""
 
@@ -66,6 +88,8 @@ class TurnCard(BaseModel):
     """Names and arguments are the model's words."""
     more_calls: int = 0
     """Calls beyond those listed."""
+    presentations: tuple[PresentationLine, ...] = ()
+    """In the order they were emitted."""
     narration: str
     narration_trust: Trust = Trust.MODEL
     outcome: str
@@ -76,11 +100,19 @@ class TurnCard(BaseModel):
     def trust(self) -> Trust:
         """Lowest of its fields."""
         levels = [self.asked_trust, self.narration_trust]
+        levels += [line.trust for line in self.presentations]
         return lowest([*levels, Trust.MODEL] if self.did else levels)
 
 
 def card_of(
-    turn: Turn, *, outcome: str, tokens_full: int, narration: str | None = None
+    turn: Turn,
+    *,
+    outcome: str,
+    tokens_full: int,
+    narration: str | None = None,
+    narration_trust: Trust = Trust.MODEL,
+    arguments: Mapping[str, str] | None = None,
+    presentations: Sequence[PresentationLine] = (),
 ) -> TurnCard:
     """Make the card of a turn that has just closed.
 
@@ -88,9 +120,13 @@ def card_of(
         outcome: `completed`, `failed`, `interrupted`, `cancelled` or `degraded`.
         tokens_full: tokens of `record.closed_record`.
         narration: the answer with what it repeats of untrusted evidence taken out (design 7.2); the turn's own where None.
+        narration_trust: PLATFORM where the platform ended the turn with words of its own.
+        arguments: the same for the arguments of its calls, by item id; their own where it is missing.
+        presentations: what it showed the user, in order.
     """
     asked = "\n".join(text_of_item(item) for item in turn.directives).strip()
     said = turn.narration if narration is None else narration
+    own = arguments or {}
     exchanges = turn.exchanges
     return TurnCard(
         number=turn.number,
@@ -100,9 +136,14 @@ def card_of(
         asked_trust=lowest(item.trust for item in turn.directives)
         if turn.directives
         else Trust.MODEL,
-        did=tuple(_trace(call, result) for call, result in exchanges[:_MAX_TRACE_LINES]),
+        did=tuple(
+            _trace(call, result, own.get(str(call.id), call.arguments or ""))
+            for call, result in exchanges[:_MAX_TRACE_LINES]
+        ),
         more_calls=max(0, len(exchanges) - _MAX_TRACE_LINES),
+        presentations=tuple(map(_shown, presentations)),
         narration=short_form(said),
+        narration_trust=narration_trust,
         outcome=outcome,
         tokens_full=tokens_full,
     )
@@ -127,17 +168,28 @@ def card_text(card: TurnCard) -> str:
     lines += [f"did: {_trace_text(line)}" for line in card.did]
     if card.more_calls:
         lines.append(f"did: {card.more_calls:,} more calls")
+    for shown in card.presentations:
+        lines.append(_presentation_text(shown))
     if card.narration:
         lines.append(f"answered: {card.narration}")
     return "\n".join(lines)
 
 
 def cards_text(cards: Sequence[TurnCard], nonce_key: bytes) -> str:
-    """Consecutive cards as one text: a platform frame, each card in an envelope of its own."""
+    """Consecutive cards as one text: a platform frame, neighbours of equal trust in one envelope."""
     if not cards:
         return ""
-    bodies = [_enveloped(card, nonce_key) for card in cards]
+    bodies = [
+        _enveloped(list(some), trust, nonce_key)
+        for trust, some in groupby(cards, key=lambda card: card.trust)
+    ]
     return "\n".join([_frame(cards), *bodies, "[end of turn cards]"])
+
+
+def card_tokens(card: TurnCard, counter: TokenCounter) -> int:
+    """What a card costs among others (tokens, raw count); the frame around all of them is `CARDS_FRAME_TOKENS`."""
+    apart = 0 if card.trust is Trust.MODEL else 2 * CARD_ENVELOPE_TOKENS
+    return counter.text(card_text(card) + "\n\n") + apart
 
 
 def _frame(cards: Sequence[TurnCard]) -> str:
@@ -149,23 +201,30 @@ def _frame(cards: Sequence[TurnCard]) -> str:
     )
 
 
-def _enveloped(card: TurnCard, nonce_key: bytes) -> str:
-    text = card_text(card)
+def _enveloped(cards: Sequence[TurnCard], trust: Trust, nonce_key: bytes) -> str:
+    text = "\n\n".join(card_text(card) for card in cards)
     digest = sha256_hex(text.encode("utf-8", "surrogatepass"))
-    name = f"turn:{card.number}"
+    first, last = cards[0].number, cards[-1].number
+    name = f"turn:{first}" if first == last else f"turns:{first}-{last}"
     return render_envelope(
         text,
         source="turn-card",
         item_id=name,
-        trust=card.trust,
+        trust=trust,
         nonce=nonce(nonce_key, name, "card", digest),
     )
 
 
-def _trace(call: Item, result: Item | None) -> TraceLine:
-    arguments = _BLANKS.sub(" ", model_view(redact(call.arguments or "").text)).strip()
-    short = truncate_text(arguments, _MAX_ARGUMENT_CHARS)
-    if len(short) < len(arguments):
+def _shown(line: PresentationLine) -> PresentationLine:
+    """A presentation's line as any reader may see it: secrets masked."""
+    clean = {name: model_view(redact(getattr(line, name)).text) for name in ("title", "digest")}
+    return line.model_copy(update=clean)
+
+
+def _trace(call: Item, result: Item | None, arguments: str) -> TraceLine:
+    plain = _BLANKS.sub(" ", model_view(redact(arguments).text)).strip()
+    short = truncate_text(plain, _MAX_ARGUMENT_CHARS)
+    if len(short) < len(plain):
         short += "..."
     name = model_view(call.name or "")
     if result is None:
@@ -179,6 +238,14 @@ def _trace(call: Item, result: Item | None) -> TraceLine:
         shape=digest.shape.value,
         chars=len(text),
         is_error=result.is_error,
+    )
+
+
+def _presentation_text(line: PresentationLine) -> str:
+    rests = f", from {' '.join(f'[evidence:{name}]' for name in line.derived_from)}"
+    return (
+        f"showed: {line.semantic_type} {line.title} [presentation:{line.id}]"
+        f"{rests if line.derived_from else ''}\n{line.digest}"
     )
 
 

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.redaction.redact import redact
+from ctxengine.engine.turns.own_words import OwnWords
+from ctxengine.engine.turns.terms import found_by
 from ctxengine.engine.turns.turn import Turn
 
-MAX_TERMS = 4_000
-"""Different terms kept of one turn."""
-_MAX_ARGUMENT_CHARS = 4_000
+MAX_TERMS = 8_000
+"""Different terms kept of one turn: those of what was asked, said and shown first, then those of its calls in their order."""
+_MAX_ARGUMENT_CHARS = 40_000
 _MAX_TEXT_CHARS = 40_000
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -33,19 +36,31 @@ def terms_of(text: str) -> list[str]:
     return found
 
 
-def index_terms(turn: Turn, *, asked: str, narration: str) -> Counter[str]:
-    """Terms of a turn with how often each occurs: asked, answered, tool names, and the texts in call arguments.
+def index_terms(
+    turn: Turn,
+    *,
+    asked: str,
+    words: OwnWords,
+    shown: Iterable[str] = (),
+) -> Counter[str]:
+    """Terms of a turn with how often each occurs: asked, said, shown, tool names, and the texts in call arguments.
 
     Args:
         asked: the whole directive.
-        narration: the whole answer, without what it repeats of untrusted evidence.
+        words: its prose and its calls' arguments, without what they repeat of untrusted evidence.
+        shown: titles, labels, values and takeaways of what it showed the user.
     """
-    counted: Counter[str] = Counter(terms_of(asked))
-    counted.update(terms_of(narration))
+    said = words.prose
+    texts = [asked, *(said.get(str(item.id), "") for item in turn.prose), *shown]
     for call, _ in turn.exchanges:
-        counted.update(terms_of(call.name or ""))
-        counted.update(terms_of(" ".join(_texts(call.arguments or ""))))
-    return Counter(dict(counted.most_common(MAX_TERMS)))
+        own = words.arguments.get(str(call.id), "")
+        texts.append(" ".join([call.name or "", *_texts(own)]))
+    counted: Counter[str] = Counter()
+    for text in texts:
+        for term in found_by(redact(text).text):
+            if term in counted or len(counted) < MAX_TERMS:
+                counted[term] += 1
+    return counted
 
 
 def _texts(arguments: str) -> Iterable[str]:

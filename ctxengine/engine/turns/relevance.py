@@ -1,7 +1,8 @@
 """How much a new directive is about each closed turn (capacity spec 4).
 
-value = max(recency, relevance, anaphora): BM25 over what turns are found by, scaled so that the best is 1; the newest turn is 1
-by recency; the turn before is 1 when the directive refers back to it.
+value = max(recency, relevance, anaphora): BM25 over what turns are found by, scaled so that the best is 1, or likeness of
+meaning where an embedder is configured and that is more; the newest turn is 1 by recency, and by anaphora where the directive
+refers back.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from ctxengine.engine.turns.index_text import terms_of
+from ctxengine.engine.turns.terms import asked_by
 
 _K1, _B = 1.2, 0.75
 MIN_SHARE = 0.3
@@ -70,11 +72,13 @@ class Postings(Protocol):
 
 def relevance_of(directive: str, postings: Postings) -> dict[int, float]:
     """Relevance of each turn that shares enough with the directive, the best being 1."""
-    terms = list(dict.fromkeys(terms_of(directive)))
-    if not terms or not postings.turns:
+    asked = asked_by(directive)
+    if not asked or not postings.turns:
         return {}
-    found = postings.holding(terms)
-    weights = {term: _weight(len(held), postings.turns) for term, held in found.items()}
+    found = postings.holding(list(asked))
+    weights = {
+        term: asked[term] * _weight(len(held), postings.turns) for term, held in found.items()
+    }
     total = sum(weights.values())
     if total <= 0:
         return {}
@@ -105,14 +109,24 @@ def refers_back(directive: str) -> bool:
     return len(words) <= _SHORT_WORDS and _PRONOUN.search(directive) is not None
 
 
-def values_of(directive: str, *, newest: int, postings: Postings) -> dict[int, Values]:
-    """Values of all closed turns, the newest of which has this number."""
+def values_of(
+    directive: str,
+    *,
+    newest: int,
+    postings: Postings,
+    like: Mapping[int, float] = MappingProxyType({}),
+) -> dict[int, Values]:
+    """Values of all closed turns, the newest of which has this number.
+
+    Args:
+        like: likeness of meaning by turn, 0 to 1, where something measures it.
+    """
     relevance = relevance_of(directive, postings)
     back = refers_back(directive)
     return {
         turn: Values(
             recency=1 / (1 + newest - turn),
-            relevance=relevance.get(turn, 0.0),
+            relevance=max(relevance.get(turn, 0.0), like.get(turn, 0.0)),
             anaphora=1.0 if back and turn == newest else 0.0,
         )
         for turn in range(1, newest + 1)

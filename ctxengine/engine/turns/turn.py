@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.items import Item, ItemKind, Unit
+from ctxengine.engine.items import PLATFORM_SOURCE, Item, ItemKind, Unit, said_by_a_guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +35,42 @@ class Turn:
 
     @property
     def directives(self) -> tuple[Item, ...]:
-        """What the user said: the message that opened it and those that came in later."""
-        return tuple(item for item in self.items if item.kind is ItemKind.USER_MESSAGE)
+        """What the user said: the message that opened it and those that came in later, without what guards said between."""
+        return tuple(
+            item
+            for item in self.items
+            if item.kind is ItemKind.USER_MESSAGE and not said_by_a_guard(item)
+        )
+
+    @property
+    def prose(self) -> tuple[Item, ...]:
+        """Everything the assistant said, between calls and at the end."""
+        return tuple(item for item in self.items if item.kind is ItemKind.ASSISTANT_MESSAGE)
+
+    @property
+    def answer(self) -> tuple[Item, ...]:
+        """The assistant's prose of the last step that has any."""
+        for unit in reversed(self.units):
+            said = [item for item in unit.items if item.kind is ItemKind.ASSISTANT_MESSAGE]
+            if any(text_of_item(item).strip() for item in said):
+                return tuple(said)
+        return ()
 
     @property
     def narration(self) -> str:
-        """The assistant's prose of the last step that has any."""
-        for unit in reversed(self.units):
-            said = [
-                text_of_item(item) for item in unit.items if item.kind is ItemKind.ASSISTANT_MESSAGE
-            ]
-            text = "\n".join(said).strip()
-            if text:
-                return text
-        return ""
+        """The same as text."""
+        return "\n".join(text_of_item(item) for item in self.answer).strip()
+
+    @property
+    def statement(self) -> str:
+        """What the platform itself said at the turn's end, behind the assistant's last word; empty where it said nothing."""
+        said: list[str] = []
+        for item in reversed(self.items):
+            if not (item.kind is ItemKind.USER_MESSAGE and said_by_a_guard(item)):
+                break
+            if item.source == PLATFORM_SOURCE:
+                said.insert(0, text_of_item(item))
+        return "\n".join(said).strip()
 
     @property
     def exchanges(self) -> tuple[tuple[Item, Item | None], ...]:

@@ -109,6 +109,13 @@ class AnthropicRenderer:
         places = place(markers, fragments, tools=bool(prefix.tools), system=bool(_system(prefix)))
         refuse_growing_ttl(places)
         head = f'{{"model":{quoted(params.model)},"max_tokens":{params.max_output_tokens}'
+        if params.betas:
+            head += f',"betas":[{",".join(quoted(beta) for beta in params.betas)}]'
+        if params.compact_threshold:
+            head += (
+                ',"context_management":{"edits":[{"type":"compact_20260112","trigger":'
+                f'{{"type":"input_tokens","value":{params.compact_threshold}}}}}]}}'
+            )
         pieces = [utf8(head, "The model name")]
         region = _prefix(prefix, places.tools, places.system)
         if region:

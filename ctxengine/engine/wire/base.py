@@ -126,6 +126,10 @@ class WireParams:
     """Provider cache routing key (`session-` and 32 hex characters)."""
     window: int = 0
     """The model's context window in tokens, for an API that must be told; 0 leaves it unsaid."""
+    betas: tuple[str, ...] = ()
+    """Beta names that the request must carry; the body names them as the SDK's beta methods take them."""
+    compact_threshold: int = 0
+    """Tokens from which on the provider is to compact by itself; 0 leaves that out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,11 @@ class OpenAIResponsesRenderer:
             f'"include":["reasoning.encrypted_content"],'
             f'"max_output_tokens":{params.max_output_tokens},'
         )
+        if params.compact_threshold:
+            head += (
+                '"context_management":[{"type":"compaction",'
+                f'"compact_threshold":{params.compact_threshold}}}],'
+            )
         tail = f'],"prompt_cache_key":{quoted(params.session_key)}'
         return b"".join(
             (

@@ -134,6 +134,10 @@ def _no_empty_message(request: Request) -> Iterator[Found]:
 
 
 def _user_first(request: Request) -> Iterator[Found]:
+    opened = request.turns[0].blocks[:1] if request.turns else []
+    if any(block.type == "compaction" for block in opened):
+        # A compaction block stands first, in the role that gave it.
+        return
     if not request.turns or request.turns[0].role != "user":
         yield Found("$.messages[0]", "The first message must be the user's.")
 

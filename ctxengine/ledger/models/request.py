@@ -38,6 +38,8 @@ class RequestRow(models.Model):
     wire_prefix_sha256 = models.CharField(max_length=64)
     total_tokens = models.IntegerField()
     body_bytes = models.BigIntegerField()
+    body_chars = models.BigIntegerField(default=0, db_default=0)
+    """Characters of the body; 0 for requests from before they were counted."""
     status = models.CharField(max_length=16, default="built")
     """`built`, `answered` or `failed`."""
     usage = models.JSONField(default=dict)

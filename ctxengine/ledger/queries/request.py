@@ -156,6 +156,35 @@ def request_detail(tenant_id: UUID, request_id: UUID) -> RequestDetail | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class BuiltManifest:
+    """What a request holds and why, without the rest of it."""
+
+    id: UUID
+    label: str
+    created_at: datetime
+    manifest: Manifest
+
+
+def manifests_since(
+    tenant_id: UUID, session_id: UUID, sequence: int, *, most: int
+) -> tuple[BuiltManifest, ...]:
+    """The newest requests of a session that saw an event, newest first. One query."""
+    rows = RequestRow.objects.filter(
+        tenant_id=tenant_id, session_id=session_id, content_sequence__gte=sequence
+    ).exclude(request_sha256="")
+    chosen = rows.order_by("-number").values("id", "run_number", "step", "manifest", "created_at")
+    return tuple(
+        BuiltManifest(
+            row["id"],
+            f"{row['run_number']}.{row['step']}",
+            row["created_at"],
+            Manifest.model_validate(row["manifest"]),
+        )
+        for row in chosen[:most]
+    )
+
+
 def neighbours(tenant_id: UUID, request: RequestDetail) -> Neighbours:
     """Previous and next request, and the prefix's history. Three queries."""
     rows = RequestRow.objects.filter(tenant_id=tenant_id, session_id=request.session_id)

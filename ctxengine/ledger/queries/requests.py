@@ -117,6 +117,28 @@ def every_request(tenant_id: UUID, where: RequestFilter) -> Iterator[RequestLine
         query = replace(query, after=Cursor(page.rows[-1].created_at, page.rows[-1].id))
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The requests beside one in a filtered list, newest first."""
+
+    before: tuple[UUID, str] | None
+    """Id and label of the one above it in the list: the newer one."""
+    after: tuple[UUID, str] | None
+
+
+def around(tenant_id: UUID, where: RequestFilter, at: datetime, request_id: UUID) -> Around:
+    """What stands above and below a request in a list, whether or not it is itself on it. Two queries."""
+    rows = _narrowed(tenant_id, where).values_list("id", "run_number", "step")
+    newer = Q(created_at__gt=at) | Q(created_at=at, id__gt=request_id)
+    older = Cursor(at, request_id).older("created_at")
+    above = rows.filter(newer).order_by("created_at", "id").first()
+    below = rows.filter(older).order_by("-created_at", "-id").first()
+    return Around(
+        (above[0], f"{above[1]}.{above[2]}") if above else None,
+        (below[0], f"{below[1]}.{below[2]}") if below else None,
+    )
+
+
 def request_models(tenant_id: UUID) -> tuple[str, ...]:
     """Models that this tenant's sessions are bound to, for the filter. One query."""
     rows = SessionRow.objects.filter(tenant_id=tenant_id).order_by("model")

@@ -1,52 +1,74 @@
-"""`recall`: reading back what a request does not show, under the trust it always had (design 6; capacity spec)."""
+"""`recall`: reading back what a request does not show, under the trust it always had (design 6; capacity spec 3 and 10)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ctxengine.engine.control.recall import (
+    MAX_CHARS,
+    Recallable,
+    RecallWish,
+    WishFault,
+    part_of,
+    read_recall,
+)
 from ctxengine.engine.derive import text_of_item
-from ctxengine.engine.evidence.window import LineRange, parse_range, window
+from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item
-from ctxengine.engine.lexeme import parse
 from ctxengine.engine.standing import history_acts
 from ctxengine.engine.trust.levels import lowest
+from ctxengine.engine.turns.presentation import PresentationRecord, records_of
+from ctxengine.engine.turns.reopened import record_text
+from ctxengine.engine.turns.turn import Turn
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.queries.turns import turn_spans
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
 
-MAX_CHARS = 16_000
-"""Most characters one recall gives back; more is read by asking for further lines."""
+__all__ = ["MAX_CHARS", "answer_recall", "recalled"]
+
+NO_SUCH_ID = "Nothing of this session has that id."
 
 
 def answer_recall(call: ControlCall) -> ControlAnswer:
     """Answer one recall. What it quotes keeps its trust; what cannot be found is said plainly."""
-    arguments = parse(call.arguments)
-    wanted = arguments.get("id")
-    name = (wanted.text() if wanted is not None else None) or (wanted.raw if wanted else "")
-    sequence, ordinal = _place(name)
+    return recalled(call.log, call.arguments, below=EventSeq(call.response_sequence))
+
+
+def recalled(log: PostgresLog, arguments: str, *, below: EventSeq) -> ControlAnswer:
+    """What a call with these arguments gets of everything before `below`."""
+    try:
+        wish = read_recall(arguments)
+    except WishFault as fault:
+        return _refused(str(fault))
+    if wish.what is Recallable.TURN:
+        return _turn(log, wish, below)
+    sequence, ordinal = _place(wish.name)
     if sequence is None:
         return _refused("Give an item id such as 12.0 or an event number such as 12.")
-    lines_given = arguments.get("lines")
-    lines = parse_range(lines_given.text() or "") if lines_given is not None else None
-    if lines_given is not None and lines is None:
-        return _refused("Give lines as one number or as a range such as 1-200.")
-    items = _items(call, sequence, ordinal)
-    left_out = set(history_acts(call.log).marks.excluded) if items else set()
-    if any(str(item.id) in left_out for item in items):
-        return _refused("This was left out by an operator; go on without it.")
+    if not 1 <= sequence < below:
+        return _refused(NO_SUCH_ID)
+    if wish.what is Recallable.PRESENTATION:
+        return _presentation(log, wish, sequence)
+    items = _items(log, sequence, ordinal)
     if not items:
-        return _refused("Nothing of this session has that id.")
-    return _answer(items, lines)
+        return _presentation(log, wish, sequence)
+    return _answer(items, wish, _left_out(log))
 
 
 def _place(name: str) -> tuple[int | None, int | None]:
-    head, dot, tail = name.strip().partition(".")
+    head, dot, tail = name.partition(".")
     if not head.isdecimal() or (dot and not tail.isdecimal()) or len(name) > 20:
         return None, None
     return int(head), int(tail) if dot else None
 
 
-def _items(call: ControlCall, sequence: int, ordinal: int | None) -> list[Item]:
-    if not 1 <= sequence < call.response_sequence:
-        return []
-    unit = call.log.unit_of_item(EventSeq(sequence))
+def _left_out(log: PostgresLog) -> frozenset[str]:
+    return frozenset(history_acts(log).marks.excluded)
+
+
+def _items(log: PostgresLog, sequence: int, ordinal: int | None) -> list[Item]:
+    unit = log.unit_of_item(EventSeq(sequence))
     if unit is None:
         return []
     return [
@@ -56,17 +78,45 @@ def _items(call: ControlCall, sequence: int, ordinal: int | None) -> list[Item]:
     ]
 
 
-def _answer(items: list[Item], lines: LineRange | None) -> ControlAnswer:
-    text = "\n".join(text_of_item(item) for item in items)
-    part = window(text, lines, MAX_CHARS)
-    note = ""
-    if not part.whole:
-        note = f"[lines {part.lines.first} to {part.lines.last} of {part.total_lines}]\n"
+def _answer(items: Sequence[Item], wish: RecallWish, left_out: frozenset[str]) -> ControlAnswer:
+    if any(str(item.id) in left_out for item in items):
+        return _refused("This was left out by an operator; go on without it.")
     first = items[0]
     return ControlAnswer(
-        text=f"{note}{part.text}",
+        text=part_of("\n".join(text_of_item(item) for item in items), wish),
         trust=lowest(item.trust for item in items),
         source=f"recall:{first.source or first.kind.value}",
+    )
+
+
+def _turn(log: PostgresLog, wish: RecallWish, below: EventSeq) -> ControlAnswer:
+    spans = turn_spans(log.tenant, log.session)
+    number = int(wish.name) if wish.name.isdecimal() and len(wish.name) < 10 else 0
+    if not 1 <= number <= len(spans) or spans[number - 1].first >= below:
+        return _refused(f"There is no turn {wish.name}; turns are numbered from 1 to {len(spans)}.")
+    span = spans[number - 1]
+    units = log.units(EventSeq(span.first), min(EventSeq(span.last + 1), below))
+    turn = Turn(number, tuple(units))
+    return ControlAnswer(
+        text=part_of(record_text(turn, left_out=_left_out(log)), wish),
+        trust=lowest(item.trust for item in turn.items),
+        source="recall:turn",
+    )
+
+
+def _presentation(log: PostgresLog, wish: RecallWish, sequence: int) -> ControlAnswer:
+    events = [
+        event
+        for event in log.events(after=EventSeq(sequence - 1), limit=1)
+        if event.type is EventType.PRESENTATION_EMITTED
+    ]
+    shown: PresentationRecord | None = next(iter(records_of(log, events)), None)
+    if shown is None:
+        return _refused(NO_SUCH_ID)
+    if shown.payload is None:
+        return _refused("This presentation was erased.")
+    return ControlAnswer(
+        text=part_of(shown.payload, wish), trust=shown.trust, source="recall:presentation"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ctxengine.engine.budget.demand import Floors
+from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.fresh import OPENING_TEXT, Runtime, omission_text, runtime_text
 from ctxengine.engine.history.suffix import suffix_tokens
 from ctxengine.engine.ids import EventSeq
@@ -20,8 +21,11 @@ from ctxengine.engine.items import ItemKind
 from ctxengine.engine.log.records import ItemRecord
 from ctxengine.engine.manifest import Budget
 from ctxengine.engine.memory import MemoryLog
+from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter, UnitSums
 from ctxengine.engine.step import SessionFacts, StepInputs, fixed_frame
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import RunRow, SessionRow
 
 _OPENS_WITH_A_MESSAGE = frozenset({ItemKind.USER_MESSAGE, ItemKind.SUMMARY})
 
@@ -62,6 +66,7 @@ class OutlinedRow:
     cache: dict[str, Any] = field(default_factory=dict)
     request_sha256: str = ""
     body_bytes: int = 0
+    body_chars: int = 0
     status: str = "answered"
     verdict: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] = field(default_factory=dict)
@@ -129,23 +134,23 @@ class Outlines:
         if unit >= self._last_unit:
             self._last_unit, self._last_kind = unit, last
 
-    def outline(
-        self, *, head: EventSeq, content_head: EventSeq, boundary: EventSeq, now: str | None, floors: Floors
-    ) -> Outline | None:
-        """The request of the step at `content_head`; None where it has to be rebuilt to be known.
+    def outline(self, wanted: StepInputs, floors: Floors) -> Outline | None:
+        """The request of a step; None where it has to be rebuilt to be known.
 
         Args:
-            boundary: the run's seed.
+            wanted: the step's inputs but for what is decided here.
             floors: those in force.
         """
         if self._last_kind is None or self._keeps_blocks:
             return None
         log, fixed = self._log, self._fixed
-        below = EventSeq(content_head + 1)
+        boundary, below = EventSeq(wanted.boundary), EventSeq(wanted.content_head + 1)
         start, end = log.at(boundary), log.at(below)
         inside = log.at(min(max(floors.pointer, boundary), below))
-        runtime = self._runtime_tokens(now)
-        never_yield = end.tokens - start.tokens + runtime - (inside.saved_tokens - start.saved_tokens)
+        runtime = self._runtime_tokens(wanted.now)
+        never_yield = (
+            end.tokens - start.tokens + runtime - (inside.saved_tokens - start.saved_tokens)
+        )
         history = suffix_tokens(
             log, cut=floors.cut, boundary=boundary, pointer_floor=floors.pointer
         )
@@ -153,12 +158,14 @@ class Outlines:
         room = fixed.body - never_yield - told
         if history > room:
             return None
-        request = self._prefix_rows + self._row_nine_tokens(floors.cut, boundary) + never_yield + history
+        request = (
+            self._prefix_rows + self._row_nine_tokens(floors.cut, boundary) + never_yield + history
+        )
         inputs = self._inputs | {
-            "head": head,
-            "content_head": content_head,
+            "head": wanted.head,
+            "content_head": wanted.content_head,
             "boundary": boundary,
-            "now": now,
+            "now": wanted.now,
             "cut": floors.cut,
             "pointer": floors.pointer,
             "active_pointer": floors.pointer if floors.pointer > boundary else 0,
@@ -194,15 +201,81 @@ class Outlines:
             return omission_text(turns=left_out.turns, units=left_out.index, through=cut - 1)
         return "" if self._opening in _OPENS_WITH_A_MESSAGE else OPENING_TEXT
 
-    def _results(
-        self, floors: Floors, boundary: EventSeq, start: UnitSums, end: UnitSums
-    ) -> int:
+    def _results(self, floors: Floors, boundary: EventSeq, start: UnitSums, end: UnitSums) -> int:
         """What tool results take, in the form in which each stretch shows them."""
         first = self._log.at(min(floors.cut, boundary))
         split = self._log.at(max(floors.cut, min(floors.pointer, boundary)))
         shown = _pointed(first, split) + _whole(split, start)
         within = self._log.at(floors.pointer) if floors.pointer > boundary else start
         return shown + _pointed(start, within) + _whole(within, end)
+
+
+def shared_inputs(plan: Plan) -> StepInputs:
+    """What the inputs of all requests of an imported session share."""
+    return StepInputs(
+        head=0,
+        content_head=0,
+        boundary=0,
+        epoch=1,
+        engine=plan.engine,
+        builder=plan.builder,
+        renderer=plan.renderer,
+        counter=plan.counter,
+        policy=plan.policy.label,
+        framing=plan.framing_version,
+    )
+
+
+def outlined_row(
+    outline: Outline,
+    plan: Plan,
+    session: SessionRow,
+    run: RunRow,
+    *,
+    request_id: UUID,
+    usage: dict[str, Any],
+    at: datetime,
+) -> OutlinedRow:
+    """The row of an outlined request, the next of its session and its run."""
+    return OutlinedRow(
+        tenant_id=session.tenant_id,
+        id=request_id,
+        session_id=session.id,
+        run_id=run.id,
+        number=session.requests + 1,
+        run_number=run.number,
+        step=run.steps,
+        content_sequence=outline.inputs["content_head"],
+        act_sequence=session.act_sequence,
+        epoch=outline.inputs["epoch"],
+        engine=session.engine,
+        provider=plan.provider,
+        model=plan.model,
+        inputs=outline.inputs,
+        budget=outline.budget,
+        prefix_sha256=plan.prefix_sha256,
+        wire_prefix_sha256=plan.wire_prefix_sha256,
+        total_tokens=outline.total_tokens,
+        usage=usage,
+        created_at=at,
+    )
+
+
+def outlined_draft(row: OutlinedRow) -> EventDraft:
+    """The event of an outlined request: it names no hash, since none is known yet."""
+    return EventDraft(
+        type=EventType.REQUEST_STARTED,
+        trust=Trust.PLATFORM,
+        run=str(row.run_id),
+        payload={
+            "request": str(row.id),
+            "step": row.step,
+            "epoch": row.epoch,
+            "prefix_sha256": row.prefix_sha256,
+            "tokens": row.total_tokens,
+            "reconstructed": True,
+        },
+    )
 
 
 def _whole(since: UnitSums, until: UnitSums) -> int:

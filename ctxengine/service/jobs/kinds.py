@@ -54,8 +54,16 @@ KINDS: tuple[JobKind, ...] = (
         "Summarise a range of history with a model",
     ),
     JobKind(
+        "compaction.boundary", "compaction", f"{_SERVICE}.boundary.job:run", 3, 12,
+        "Compact a session of the boundary engine: a provider's window, or a note",
+    ),
+    JobKind(
         "transcript.import", "upkeep", f"{_SERVICE}.imports.job:run", 3, 15,
         "Read a transcript into sessions",
+    ),
+    JobKind(
+        "transcript.reconstruct", "upkeep", f"{_SERVICE}.imports.requests_job:run", 4, 15,
+        "Rebuild the requests of a long imported session",
     ),
     JobKind(
         "capacity.probe", "probe", f"{_SERVICE}.probe.job:run", 2, 12,
@@ -66,12 +74,24 @@ KINDS: tuple[JobKind, ...] = (
         "Ask the provider how many tokens a pinned plan has",
     ),
     JobKind(
+        "replay.run", "replay", f"{_SERVICE}.replay.job:run", 3, 12,
+        "Replay a session under other engines and models",
+    ),
+    JobKind(
         "people.erase", "upkeep", f"{_SERVICE}.erase_job:run", 8, 12,
         "Erase a person's content from every session",
     ),
     JobKind(
         "upkeep.expire", "upkeep", f"{_SERVICE}.expire:run", 3, 12,
         "Remove what has passed its keeping time",
+    ),
+    JobKind(
+        "search.index", "upkeep", f"{_SERVICE}.search.job:run", 4, 15,
+        "Make new items findable by their text",
+    ),
+    JobKind(
+        "alerts.tell", "upkeep", f"{_SERVICE}.alerts.tell:run", 5, 15,
+        "Tell an address that an alert began or ended",
     ),
 )  # fmt: skip
 

@@ -24,6 +24,8 @@ from ctxengine.service.probe.run_probe import ProbeWanted, check_allowed, measur
 from ctxengine.service.specs import Actor
 
 KIND = "capacity.probe"
+STEPPED_ASIDE = "A turn wants the model."
+"""What the log of a probe says that ended for a real turn."""
 
 
 def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "") -> Job:
@@ -50,19 +52,24 @@ def _enqueued(actor: Actor, wanted: ProbeWanted, cause: str) -> Job:
     return enqueue(
         actor=actor,
         kind=KIND,
-        arguments={
-            "provider": wanted.provider,
-            "model": wanted.model,
-            "session": str(wanted.session_id) if wanted.session_id else None,
-            "largest": wanted.largest,
-            "time_box_s": wanted.time_box_s,
-            "hosted": wanted.hosted,
-        },
+        arguments=probe_arguments(wanted),
         session_id=wanted.session_id,
         subject=f"{wanted.provider}/{wanted.model}",
-        single_flight=_flight(wanted.provider, wanted.model),
+        single_flight=flight_of(wanted.provider, wanted.model),
         cause=cause,
     )
+
+
+def probe_arguments(wanted: ProbeWanted) -> dict[str, Any]:
+    """A probe as its job keeps it."""
+    return {
+        "provider": wanted.provider,
+        "model": wanted.model,
+        "session": str(wanted.session_id) if wanted.session_id else None,
+        "largest": wanted.largest,
+        "time_box_s": wanted.time_box_s,
+        "hosted": wanted.hosted,
+    }
 
 
 def step_aside(tenant_id: UUID, provider: str, model: str) -> None:
@@ -73,14 +80,14 @@ def step_aside(tenant_id: UUID, provider: str, model: str) -> None:
     waits = When(state=JobState.QUEUED, then=Now())
     Job.objects.filter(
         tenant_id=tenant_id,
-        single_flight=_flight(provider, model),
+        single_flight=flight_of(provider, model),
         state__in=(JobState.QUEUED, JobState.RUNNING),
         cancel_asked=False,
     ).update(
         cancel_asked=True,
         state=Case(When(state=JobState.QUEUED, then=Value(JobState.CANCELLED)), default=F("state")),
         finished_at=Case(waits, default=F("finished_at")),
-        log=log_with([log_line("A turn wants the model.")]),
+        log=log_with([log_line(STEPPED_ASIDE)]),
     )
 
 
@@ -141,5 +148,6 @@ def run(context: JobContext) -> dict[str, Any]:
     return result
 
 
-def _flight(provider: str, model: str) -> str:
+def flight_of(provider: str, model: str) -> str:
+    """The key under which one probe of a model is under way at a time."""
     return f"probe:{provider}/{model}"[:128]

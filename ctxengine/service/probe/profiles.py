@@ -47,16 +47,21 @@ def keep_profile(
     *,
     tenant_id: UUID,
     profile: CapacityProfile,
+    source: str = "",
     job_id: UUID | None = None,
     session_id: UUID | None = None,
 ) -> CapacityRow:
-    """Add a revision."""
+    """Add a revision.
+
+    Args:
+        source: what made it; left out: where the profile's figures come from.
+    """
     return CapacityRow.objects.create(
         tenant_id=tenant_id,
         id=new_id(),
         provider=profile.provider,
         model=profile.model[:_MOST_MODEL_CHARS],
-        source=profile.provenance.source,
+        source=source or profile.provenance.source,
         profile=profile.model_dump(mode="json"),
         job_id=job_id,
         session_id=session_id,

@@ -29,10 +29,11 @@ from ctxengine.providers.adapters.registry import adapter_for
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.probe.ladder import Climb, Prefix, World
-from ctxengine.service.probe.profiles import is_local, keep_profile
+from ctxengine.service.probe.profiles import is_local, keep_profile, newest_row
 from ctxengine.service.refusals import refusing
 from ctxengine.service.side_calls import side_call
-from ctxengine.service.specs import Actor, ServiceError, Spec
+from ctxengine.service.spec_base import Spec
+from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.wiring import counter_of, facts_about, log_of, plan_from, renderer_of
 
 PROBE_VERSION = "probe@1"
@@ -122,7 +123,7 @@ def measure(
         ProviderError: a sample could not be sent.
     """
     check_allowed(wanted)
-    known = _metadata(wanted)
+    known = _with_ratio(_metadata(wanted), actor.tenant_id)
     prefix = _prefix(actor, wanted.session_id)
     started = time.monotonic()
 
@@ -157,6 +158,15 @@ def measure(
         time_box_s=wanted.time_box_s,
     )
     return climb.run()
+
+
+def _with_ratio(known: CapacityProfile, tenant_id: UUID) -> CapacityProfile:
+    """The profile with what receipts have taught of the model's tokens: a ladder of filler knows less of that."""
+    before = newest_row(tenant_id, known.provider, known.model)
+    if before is None:
+        return known
+    ratio = CapacityProfile.model_validate(before.profile).tokens_per_char_millionths
+    return known.model_copy(update={"tokens_per_char_millionths": ratio})
 
 
 def _rest(cancelled: Cancelled, seconds: float) -> None:

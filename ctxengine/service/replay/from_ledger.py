@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from ctxengine.engine.cache.session_key import session_key
+from ctxengine.engine.compaction.packet import PACKET_REASON
 from ctxengine.engine.events import RULE_OF_EVENT, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, StepInputs, inputs_of
@@ -32,6 +33,8 @@ _OF_A_STEP = frozenset(
     }
 )
 """Events that a step leaves where they name the request that they were made for; else somebody's act."""
+_OF_AN_ENGINE = frozenset({PACKET_REASON, "boundary"})
+"""Summaries that an engine wrote as decisions of its own, apart from any step."""
 _MADE_ANEW = frozenset({EventType.FRESH_SENT, EventType.SNAPSHOT_USED, EventType.MEMORY_READ})
 
 
@@ -50,11 +53,7 @@ def source_of_session(*, actor: Actor, session_id: UUID) -> Source:
     imported = bool(session.import_sha256)
     beats = tuple(_Reader(session, log, imported=imported).beats())
     if not any(beat.kind == "step" for beat in beats):
-        raise ServiceError(
-            "nothing_to_replay",
-            409,
-            "No model was asked in this session yet; there is nothing to replay.",
-        )
+        raise nothing_to_replay()
     key = session_facts(session, plan)
     return Source(
         name=str(session.id),
@@ -70,6 +69,15 @@ def source_of_session(*, actor: Actor, session_id: UUID) -> Source:
         session=str(session.id),
         nonce_key=key.nonce_key,
         ledger_name=_names(plan),
+    )
+
+
+def nothing_to_replay() -> ServiceError:
+    """The refusal of a session in which no model was asked."""
+    return ServiceError(
+        "nothing_to_replay",
+        409,
+        "No model was asked in this session yet; there is nothing to replay.",
     )
 
 
@@ -192,9 +200,11 @@ class _Reader:
 def _is_made_anew(event: EventRecord) -> bool:
     if event.type in _MADE_ANEW:
         return True
-    if event.type not in _OF_A_STEP:
+    if event.type not in _OF_A_STEP or event.payload.get("reason") in _OF_AN_ENGINE:
         return False
-    made_for = event.payload.get("request" if event.type is EventType.BUDGET_PRESSURE else "forced_by")
+    made_for = event.payload.get(
+        "request" if event.type is EventType.BUDGET_PRESSURE else "forced_by"
+    )
     try:
         UUID(str(made_for))
     except ValueError:

@@ -12,6 +12,7 @@ from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.trust.levels import Trust
 
+NO_MEMORY = Memory()
 BeatKind = Literal["message", "step", "plan", "act"]
 
 
@@ -42,7 +43,7 @@ class Beat:
     """For a plan: as it was pinned."""
     inputs: StepInputs | None = None
     """For a step of a live session: what it was built from."""
-    memory: Memory = Memory()
+    memory: Memory = NO_MEMORY
     has_body: bool = True
 
 

@@ -9,6 +9,8 @@ SUMMARY = "summary@1"
 """Tells a part of a conversation."""
 CONDENSE = "condense@1"
 """Tells several summaries as one."""
+BOUNDARY_NOTE = "boundary_note@1"
+"""Writes the continuation note of the `boundary` engine."""
 
 _TOKENS_PER_WORD = 1.6
 """On the safe side for most languages: the allowance is in tokens, a model counts words."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +77,17 @@ def test_a_prefix_cache_reads_in_steps_without_any_marker() -> None:
     second = predict(of(*longer), (), first.entries, rules=OLD_GPT, now=10)
     assert second.read == 1_024 + (3_000 - 1_024) // 128 * 128
     assert second.read + second.write + second.fresh == 5_000
+
+
+def test_where_a_long_run_began_is_read_again_when_its_reasoning_has_left() -> None:
+    began = (*trail(2_000, 2_500), Place("question", 3_000, 3))
+    thought = tuple(Place(f"thought{n}", 3_000 + 100 * n, 3 + n) for n in range(1, 31))
+    run = replace(of(*began, *thought), lasting=2)
+    last = predict(run, (), (), rules=OLD_GPT, now=0)
+    assert len(last.entries) <= 13
+    bare = tuple(Place(f"bare{n}", 3_000 + 60 * n, 3 + n) for n in range(1, 31))
+    following = predict(of(*began, *bare), (), last.entries, rules=OLD_GPT, now=10)
+    assert (following.at, following.why) == ("question", "hit")
 
 
 @given(

@@ -55,6 +55,22 @@ def test_chat_reasoning_members_come_out_as_written() -> None:
     assert (block.before, block.kind, block.api) == (0, "reasoning_content", "openai")
 
 
+def test_signed_thinking_in_a_routers_own_fields_comes_out_and_other_fields_stay() -> None:
+    signed = (
+        '"provider_specific_fields": {"citations":null, "thinking_blocks":'
+        '[{"type":"thinking","thinking":"hm","signature":"SIG=="}]}'
+    )
+    body = f'{{"role":"assistant","content":"Hi", {signed}}}'
+    stripped = strip_opaque(CHAT, body)
+    assert "SIG" not in stripped.body and json.loads(stripped.body)["content"] == "Hi"
+    (block,) = stripped.opaque
+    assert (block.raw, block.kind) == (f"{{{signed}}}", "provider_specific_fields")
+    for fields in ('{"citations":[1]}', '{"thinking_blocks":[]}', "{}", "null", "[1]", '"x"'):
+        plain = f'{{"role":"assistant","content":"Hi","provider_specific_fields":{fields}}}'
+        assert strip_opaque(CHAT, plain).body == plain
+        assert strip_opaque(CHAT, plain).opaque == ()
+
+
 def test_reasoning_parts_inside_chat_content_come_out_too() -> None:
     body = (
         '{"role":"assistant","content":[{"type":"thinking","thinking":[]},'

@@ -41,9 +41,7 @@ def trail_of_peer(shown: Shown, *, model: str, prefix: int) -> Trail:
     return Trail(tuple(places), prefix=0, stable=len(places) - 1, images=False)
 
 
-def marks_of_peer(
-    trail: Trail, rules: CacheRules, *, life: int
-) -> tuple[tuple[Place, int], ...]:
+def marks_of_peer(trail: Trail, rules: CacheRules, *, life: int) -> tuple[tuple[Place, int], ...]:
     """A careful client's four markers: the prefix, the newest block, and two on a grid behind that.
 
     Args:

@@ -1,0 +1,129 @@
+"""What planning and stepping cost as a `working_set` session ages: 50 turns against 1,000, as ratios in one run.
+
+    python bench/planning.py [--turns 50 1000] [--steps 25] [--model anthropic/claude-sonnet-4-6] [--budget TOKENS]
+
+A made-up transcript of short turns ends in a long one. Timed are the plans at the starts of turns and every step of the last
+one: select, build, validate, hash, manifest. `plan` is the median of the last eight, `packet_plan` the slowest of them: the one
+that grew a packet. In memory, on one thread; nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+
+def transcript(turns: int, steps: int) -> str:
+    """An OpenAI chat transcript: so many turns of one call each, then one of `steps` calls."""
+    messages: list[dict[str, Any]] = []
+
+    def call(name: str, text: str) -> None:
+        made = {"id": name, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [made]})
+        messages.append({"role": "tool", "tool_call_id": name, "content": text})
+
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"What does part {turn} of the ledger hold?"})
+        call(f"c{turn}", f"part {turn}\n" + f"entry {turn} of the ledger, with words\n" * 30)
+        messages.append({"role": "assistant", "content": f"Part {turn} holds the value {turn}."})
+    messages.append({"role": "user", "content": "Go through the parts once more, one by one."})
+    for step in range(steps):
+        call(f"last{step}", f"once more {step}\n" * 20)
+    messages.append({"role": "assistant", "content": "Done."})
+    return json.dumps({"messages": messages})
+
+
+def timed(kept: list[float], work: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, its seconds kept."""
+
+    def measured(*args: Any, **fields: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return work(*args, **fields)
+        finally:
+            kept.append(time.perf_counter() - began)
+
+    return measured
+
+
+def measure(turns: int, options: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of the last plan and of a step behind it, for a session of so many turns."""
+    from ctxengine.engine.importers.registry import read
+    from ctxengine.service.replay.cell import task_of
+    from ctxengine.service.replay.figures import Cell, CellTotals
+    from ctxengine.service.replay.from_transcript import source_of_transcript
+    from ctxengine.service.replay.models import lab_model
+    from ctxengine.service.replay.own import Play
+    from ctxengine.service.replay.reading import reading_of
+    from ctxengine.service.replay.session import LabSession
+    from ctxengine.service.replay.wanted import ReplaySettings
+    from ctxengine.service.replay.working_set import WorkingSetDriver
+
+    (foreign,) = read(transcript(turns, options.steps), name="ledger.json").sessions
+    reading = reading_of(source_of_transcript(foreign, name="ledger"), with_uses=False)
+    settings = ReplaySettings(budget=options.budget)
+    model = lab_model(options.model)
+    task = task_of(reading, "working_set", model, settings, at=datetime(2026, 1, 1, tzinfo=UTC))
+    totals = CellTotals(
+        engine="working_set",
+        model=model.name,
+        provider=model.provider,
+        budget=options.budget,
+        ttl="5m",
+        cost=None,
+    )
+    plans: list[float] = []
+    steps: list[float] = []
+    untimed = LabSession.step, WorkingSetDriver.run_opened
+    LabSession.step = timed(steps, untimed[0])  # type: ignore[method-assign]
+    WorkingSetDriver.run_opened = timed(plans, untimed[1])  # type: ignore[method-assign]
+    try:
+        tokens = [played.figures.tokens for played in Play(task, Cell(totals)).steps()]
+    finally:
+        LabSession.step, WorkingSetDriver.run_opened = untimed  # type: ignore[method-assign]
+    return {
+        "turns": turns,
+        "plan_ms": round(statistics.median(plans[-8:]) * 1000, 3),
+        "packet_plan_ms": round(max(plans[-8:]) * 1000, 3),
+        "step_ms": round(statistics.median(steps[-options.steps + 2 :]) * 1000, 3),
+        "request_tokens": tokens[-1],
+    }
+
+
+def main() -> None:
+    """Print one line per age, then the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, nargs=2, default=[50, 1_000])
+    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--model", default="anthropic/claude-sonnet-4-6")
+    parser.add_argument("--budget", type=int, default=None)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ctxengine-bench-") as folder:
+        os.environ.setdefault("CTX_DATA_DIR", folder)
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ctxengine.site.settings")
+        import django
+
+        django.setup()
+        young, old = (measure(turns, options) for turns in options.turns)
+    for line in (young, old):
+        print(json.dumps(line))
+    ratios = {
+        name: round(old[f"{name}_ms"] / young[f"{name}_ms"], 2)
+        for name in ("plan", "packet_plan", "step")
+    }
+    print(json.dumps({"ratio": ratios}))
+
+
+if __name__ == "__main__":
+    main()

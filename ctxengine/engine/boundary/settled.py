@@ -1,0 +1,168 @@
+"""Which part of a history may be compacted, and what of it must be shown again behind the result (boundary spec, retention).
+
+A boundary falls where a turn begins, so that no batch of calls is split and nothing of the open run is covered. A call without
+a result restricts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ctxengine.engine.boundary.checkpoint import Checkpoint, marks_below
+from ctxengine.engine.canonical import digest_of
+from ctxengine.engine.compaction.acts import Marks
+from ctxengine.engine.events import EventType
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.ports import SessionLog
+
+_RETAINED_TYPES = frozenset(
+    {EventType.USER_MESSAGE, EventType.INPUT_RECEIVED, EventType.TOOL_RESULT}
+)
+OVERLAYS = frozenset({"reminder", "hook"})
+"""Retained content that a provider does not read: it follows the window instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What one compaction would cover: the checkpoint before it, and the units since."""
+
+    base: Checkpoint | None
+    units: tuple[Unit, ...]
+    """Newly covered units, as an operator's acts show them, oldest first."""
+    cut: EventSeq
+    """Where what stays whole begins."""
+    retained: tuple[int, ...]
+    """Units to be shown again behind the result, of the base as well."""
+    overlays: frozenset[int]
+    """Those of them that the provider does not read."""
+    source: str
+    """Digest of all of it."""
+    marks: str
+
+    @property
+    def first(self) -> int:
+        """First sequence of the newly covered units."""
+        return self.units[0].sequence
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of what the result would replace: the base and the newly covered units."""
+        return sum(unit.tokens for unit in self.units) + (self.base.tokens if self.base else 0)
+
+    @property
+    def turns(self) -> int:
+        """Turns that the result would cover."""
+        return len(turn_starts(self.units)) + (self.base.turns if self.base else 0)
+
+
+def turn_starts(units: Sequence[Unit]) -> list[int]:
+    """Places in `units` where a turn begins: a message of another run than the unit before."""
+    return [
+        place
+        for place, unit in enumerate(units)
+        if not place or unit.items[0].run != units[place - 1].items[0].run
+    ]
+
+
+def settled(
+    log: SessionLog,
+    units: Sequence[Unit],
+    *,
+    base: Checkpoint | None,
+    marks: Marks,
+    below: EventSeq,
+    keep_turns: int,
+    keep_tokens: int,
+    through: int | None = None,
+) -> Covered | None:
+    """The longest settled part in front of the recent turns; None where nothing is settled.
+
+    Args:
+        units: everything behind the base's cut and before the open run, as shown.
+        below: where the open run begins.
+        keep_turns: most recent turns that stay whole.
+        keep_tokens: most tokens that they may take; fewer turns stay where they take more.
+        through: last event that may be covered, where somebody said so.
+    """
+    starts = turn_starts(units)
+    limit = next((p for p, unit in enumerate(units) if unit.open_calls), len(units))
+    if through is not None:
+        limit = min(limit, sum(unit.last_sequence <= through for unit in units))
+    place = len(units)
+    kept = 0
+    for start in reversed(starts):
+        tokens = sum(unit.tokens for unit in units[start:])
+        if kept >= keep_turns or tokens > keep_tokens:
+            break
+        place, kept = start, kept + 1
+    if place > limit:
+        place = max((start for start in starts if start <= limit), default=0)
+    if place == 0:
+        return None
+    cut = units[place].sequence if place < len(units) else below
+    return covered_until(log, units[:place], base=base, marks=marks, cut=cut)
+
+
+def covered_until(
+    log: SessionLog,
+    units: Sequence[Unit],
+    *,
+    base: Checkpoint | None,
+    marks: Marks,
+    cut: EventSeq,
+) -> Covered | None:
+    """Exactly these units behind a base, with what must be shown again; None for no unit at all."""
+    if not units:
+        return None
+    retained, overlays = _retained(log, units, base, marks)
+    acts = marks_below(marks, cut)
+    source = source_of_units(base, units, acts)
+    return Covered(base, tuple(units), cut, retained, overlays, source, acts)
+
+
+def source_of_units(base: Checkpoint | None, units: Iterable[Unit], marks: str) -> str:
+    """Digest of what a checkpoint covers: the one before it, each unit since, and the acts on them."""
+    return digest_of(
+        {
+            "base": base.source if base else "",
+            "units": [[unit.sequence, [item.digest for item in unit.items]] for unit in units],
+            "marks": marks,
+        }
+    )
+
+
+def _retained(
+    log: SessionLog, units: Sequence[Unit], base: Checkpoint | None, marks: Marks
+) -> tuple[tuple[int, ...], frozenset[int]]:
+    """Units that must follow the result: the first objective, what is marked, what an operator pinned."""
+    first = units[0]
+    kept = set(base.retained) if base else {int(first.sequence)}
+    owner = {item.id.sequence: unit for unit in units for item in unit.items}
+    overlays: set[int] = set()
+    alive: dict[str, int] = {}
+    for event in _between(log, first.sequence, units[-1].last_sequence):
+        unit = owner.get(event.sequence)
+        retain, operation = event.payload.get("retain"), event.payload.get("operation_id")
+        if unit is None:
+            continue
+        if operation and retain != "operation":
+            # A plain result of an operation closes it: its identity need not be kept any longer.
+            alive.pop(str(operation), None)
+        if retain == "operation":
+            alive[str(operation or event.sequence)] = int(unit.sequence)
+        elif retain:
+            kept.add(int(unit.sequence))
+            if retain in OVERLAYS and unit.items[0].kind is ItemKind.USER_MESSAGE:
+                overlays.add(int(unit.sequence))
+    kept |= set(alive.values())
+    kept |= {sequence for sequence in marks.pinned if sequence <= units[-1].sequence}
+    return tuple(sorted(kept)), frozenset(overlays)
+
+
+def _between(log: SessionLog, first: int, last: int) -> Iterable[EventRecord]:
+    """Content events of a range that may be marked to be retained, oldest first."""
+    events = log.events(after=EventSeq(first - 1), limit=last - first + 1)
+    return (event for event in events if event.type in _RETAINED_TYPES)

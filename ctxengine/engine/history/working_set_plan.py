@@ -1,0 +1,303 @@
+"""Planning the working set of a run: from profile, closed turns and directive to the recorded plan (spec 4; design 7.16).
+
+Pure: the log is read, nothing is written. The stable history comes from the ledger and the profile alone; the directive decides
+nothing but which turns are promoted behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ctxengine.engine.budget.arithmetic import Frame
+from ctxengine.engine.budget.policy import BudgetPolicy
+from ctxengine.engine.capacity.profile import CapacityProfile
+from ctxengine.engine.compaction.acts import Marks
+from ctxengine.engine.compaction.packet import FRAME_TOKENS, CompactionResult
+from ctxengine.engine.compaction.soundness import Refusal
+from ctxengine.engine.compaction.summarise import Range, Surroundings
+from ctxengine.engine.events import EventType
+from ctxengine.engine.history.handoff import Handoff, newest_handoff
+from ctxengine.engine.history.working_set import (
+    BATCH_TURNS,
+    TurnCost,
+    WorkingSet,
+    plan_working_set,
+)
+from ctxengine.engine.history.working_set_packets import (
+    PacketStore,
+    first_kept,
+    first_readable,
+    packet_store,
+    write_packet,
+)
+from ctxengine.engine.history.working_set_record import (
+    PlannedSet,
+    PlanReason,
+    ProfileUsed,
+    in_thousandths,
+    planned_of,
+    stretches_of,
+)
+from ctxengine.engine.history.working_set_room import RoomFigures, room_of, with_room
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.ports import SessionLog, TokenCounter
+from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
+from ctxengine.engine.turns.relevance import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What a plan rests on beside the directive."""
+
+    log: SessionLog
+    counter: TokenCounter
+    policy: BudgetPolicy
+    fixed: Frame
+    """The plan's budget under the factor of the run."""
+    profile: CapacityProfile
+    profile_id: str | None = None
+    skills: bool = False
+    """Whether the plan has skills that can be loaded."""
+    marks: Marks = field(default_factory=Marks)
+    undone: Collection[int] = frozenset()
+    """Compactions an operator took back."""
+    surroundings: Surroundings | None = None
+    """What a packet must know beside its range; None where the policy wants none."""
+
+
+class Wish(NamedTuple):
+    """What is to be planned."""
+
+    reason: PlanReason
+    boundary: int
+    """The run's own message: history lies below."""
+    values: Mapping[int, Values]
+    """Of each closed turn, for the run's directive."""
+    next_sequence: int
+    """Place of the first event that the plan brings along."""
+    open_turn: int = 0
+    """What the open turn takes already."""
+    most: int | None = None
+    """Tokens for closed turns, where it is known what is left beside the open turn as it stands."""
+    keep: tuple[int, ...] = ()
+    """Turns promoted so far: a plan made inside a run promotes no other."""
+    request: str = ""
+    """The request that did not fit."""
+
+
+class Planned(NamedTuple):
+    """A plan, and the packet it brings along where it needs a new one."""
+
+    record: PlannedSet
+    packet: CompactionResult | None = None
+
+
+def plan_run(planning: Planning, wish: Wish) -> Planned:
+    """Plan one run, or replan it."""
+    log = planning.log
+    closed = closed_turns(log)
+    costs = closed.costs
+    handoff = newest_handoff(log)
+    figures = _figures(planning, costs, handoff, wish)
+    by_hand = _pinned_turns(costs, planning.marks)
+    chosen = plan_working_set(
+        costs,
+        figures.room,
+        wish.values,
+        by_hand=by_hand,
+        behind=handoff.turns if handoff else 0,
+    )
+    if wish.reason is not PlanReason.START:
+        chosen = _without_new(chosen, costs, (*wish.keep, *by_hand))
+    record = _record(planning, wish, chosen, costs, figures, handoff)
+    record = record.model_copy(update={"gone": _gone(log, closed, record)})
+    covered = _covered(planning, record, costs, wish.next_sequence)
+    record = covered.record
+    return Planned(
+        record.model_copy(update={"rewritten": _rewritten(planning, record, costs)}),
+        covered.packet,
+    )
+
+
+def _figures(
+    planning: Planning, costs: Sequence[TurnCost], handoff: Handoff | None, wish: Wish
+) -> RoomFigures:
+    behind = handoff.turns if handoff else 0
+    count = len(costs) - behind
+    before = costs[behind : behind + count - count % BATCH_TURNS]
+    figures = room_of(
+        planning.profile,
+        planning.fixed,
+        planning.policy,
+        turn_sizes=[turn.open for turn in before[-2 * BATCH_TURNS :]],
+        skills=planning.skills,
+        open_turn=wish.open_turn,
+    )
+    left = figures.tokens if wish.most is None else wish.most
+    if handoff is not None:
+        left -= handoff.tokens + FRAME_TOKENS
+    return figures if left == figures.tokens else with_room(figures, left, planning.policy)
+
+
+def _pinned_turns(costs: Sequence[TurnCost], marks: Marks) -> tuple[int, ...]:
+    if not marks.pinned:
+        return ()
+    return tuple(
+        turn.number
+        for turn in costs
+        if any(turn.first <= sequence <= turn.last for sequence in marks.pinned)
+    )
+
+
+def _without_new(
+    chosen: WorkingSet, costs: Sequence[TurnCost], kept: Collection[int]
+) -> WorkingSet:
+    """The plan without promotions that the run has not had from its start."""
+    promoted = tuple(number for number in chosen.promoted if number in kept)
+    dropped = sum(costs[n - 1].full for n in chosen.promoted if n not in kept)
+    return chosen.model_copy(update={"promoted": promoted, "tokens": chosen.tokens - dropped})
+
+
+def _record(
+    planning: Planning,
+    wish: Wish,
+    chosen: WorkingSet,
+    costs: Sequence[TurnCost],
+    figures: RoomFigures,
+    handoff: Handoff | None,
+) -> PlannedSet:
+    profile = planning.profile
+    full = costs[chosen.full_from - 1 : chosen.full_from]
+    through = chosen.packet_through
+    return PlannedSet(
+        version=chosen.version,
+        reason=wish.reason,
+        turns=chosen.turns,
+        behind=chosen.behind,
+        behind_through=handoff.through if handoff else 0,
+        handoff=handoff.sequence if handoff else None,
+        packet_through=through,
+        told_last=costs[through - 1].last if through else 0,
+        full_from=chosen.full_from,
+        cut=full[0].first if full else wish.boundary,
+        promoted=stretches_of(chosen, costs),
+        by_hand=chosen.by_hand,
+        unpinned=chosen.unpinned,
+        batch=chosen.batch,
+        replanned=chosen.replanned,
+        values=in_thousandths(chosen.values),
+        tokens=chosen.tokens,
+        room=figures.model_copy(update={"packet": chosen.packet_tokens}) if through else figures,
+        profile=ProfileUsed(
+            id=planning.profile_id,
+            provider=profile.provider,
+            model=profile.model,
+            source=profile.provenance.source,
+            declared_window=profile.declared_window,
+            verified_window=profile.verified_window,
+            horizon=profile.horizon.tokens,
+            confidence_thousandths=round(profile.horizon.confidence * 1000),
+        ),
+        request=wish.request,
+    )
+
+
+def _gone(log: SessionLog, closed: ClosedTurns, record: PlannedSet) -> tuple[int, ...]:
+    """Card turns whose card was erased before the plan was made."""
+    numbers = range(max(record.behind, record.packet_through) + 1, record.full_from)
+    cards = cards_of(log, numbers, closed=closed) if numbers else ()
+    return tuple(n for n, card in zip(numbers, cards, strict=True) if card is None)
+
+
+# --- packets ----------------------------------------------------------------------------------------------------------
+
+
+def _covered(
+    planning: Planning, record: PlannedSet, costs: Sequence[TurnCost], next_sequence: int
+) -> Planned:
+    """The plan with the packet that stands for its range: a stored one, or one made now, or as far as one reaches."""
+    if not record.packet_through:
+        return Planned(record)
+    store = packet_store(planning.log, planning.undone)
+    first, through = costs[record.behind].first, record.told_last
+    stored = first_kept(planning.log, store.over(first, through, record.room.packet))
+    if stored is not None:
+        return Planned(_standing(record, stored.sequence, through, costs))
+    made = _made(planning, record, store, first, costs)
+    if isinstance(made, CompactionResult):
+        return Planned(_standing(record, next_sequence, through, costs), made)
+    # Nothing that failed takes the place of what stood before (design 7.9): the longest packet stays, a line tells the rest.
+    short = [
+        event
+        for event in store.shorter(first, through)
+        if event.payload["tokens_after"] <= record.room.packet
+    ]
+    kept = first_kept(planning.log, short)
+    record = record.model_copy(update={"refused": made.value})
+    if kept is None:
+        return Planned(record)
+    last = kept.payload["replaced_through_sequence"]
+    return Planned(_standing(record, kept.sequence, last, costs))
+
+
+def _made(
+    planning: Planning,
+    record: PlannedSet,
+    store: PacketStore,
+    first: int,
+    costs: Sequence[TurnCost],
+) -> CompactionResult | Refusal:
+    if planning.surroundings is None:
+        return Refusal.NO_SUMMARISER
+    if not record.room.packet:
+        return Refusal.NO_ROOM
+    covered = costs[record.behind : record.packet_through]
+    return write_packet(
+        planning.log,
+        Range(
+            EventSeq(first),
+            EventSeq(record.told_last + 1),
+            sum(turn.full for turn in covered),
+        ),
+        first_readable(planning.log, store.shorter(first, record.told_last)),
+        planning.surroundings,
+        counter=planning.counter,
+        budget_tokens=record.room.packet,
+        excluded=frozenset(planning.marks.excluded),
+    )
+
+
+def _standing(
+    record: PlannedSet, sequence: int, last: int, costs: Sequence[TurnCost]
+) -> PlannedSet:
+    """The plan with a packet that reaches up to the event `last`."""
+    return record.model_copy(
+        update={
+            "packet": int(sequence),
+            "packet_last": last,
+            "packet_turn": max(turn.number for turn in costs if turn.last <= last),
+        }
+    )
+
+
+# --- what it costs the cache --------------------------------------------------------------------------------------------
+
+
+def _rewritten(planning: Planning, record: PlannedSet, costs: Sequence[TurnCost]) -> int:
+    """Tokens of the stable history that the plan before this one showed in other bytes; 0 where it only grows."""
+    event = planning.log.newest(EventType.WORKING_SET_PLANNED)
+    if event is None:
+        return 0
+    before = planned_of(event.payload)
+    card_turns = (before.packet_through, before.full_from)
+    same = (before.handoff, before.packet, before.packet_last) == (
+        record.handoff,
+        record.packet,
+        record.packet_last,
+    ) and card_turns == (record.packet_through, record.full_from)
+    first_turn = before.turns == 0
+    if same or first_turn:
+        return 0
+    return record.tokens - sum(costs[turn.number - 1].full for turn in record.promoted)

@@ -1,0 +1,361 @@
+"""The recorded working set of a run applied to the log (design 6, 7.8 and 7.19).
+
+Row 9 holds what stands for turns that are not whole: a handoff, the packet, a line for what it does not cover, the cards. Then
+come the full turns, and behind them those that were promoted. Pure: the log, the plan event and an operator's acts decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from typing import NamedTuple
+
+from ctxengine.engine.compaction.acts import Marks
+from ctxengine.engine.compaction.marks import present
+from ctxengine.engine.compaction.packet import (
+    SUMMARY_TRUST,
+    Gap,
+    Packet,
+    gap_text,
+    packet_text,
+)
+from ctxengine.engine.fresh import OPENING_TEXT
+from ctxengine.engine.history.handoff import handoff_at, handoff_text
+from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.working_set_packets import packet_at
+from ctxengine.engine.history.working_set_record import PlannedSet, planned_at
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.inputs import SessionFacts, StepInputs
+from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.manifest import Form, Reason, Span
+from ctxengine.engine.ports import SessionLog, TokenCounter, UnitIndex
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.turns.card import TurnCard, cards_text
+from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
+from ctxengine.engine.turns.record import closed_record
+
+PROMOTED_TURNS_TEXT = (
+    "[earlier turns] Whole again because what follows may be about them; they are over."
+)
+"""Opens what stands between history and the directive (design 7.8)."""
+
+ClosedUnits = MutableMapping[EventSeq, tuple[Unit, Unit]]
+"""Units as the log gives them with their closed form, by the event that opens each; may be dropped at any moment."""
+
+
+class _Told(NamedTuple):
+    """Row 9 with what the manifest says of it."""
+
+    texts: list[str]
+    spans: list[Span]
+    erased: bool
+
+
+def project_working_set(
+    log: SessionLog,
+    session: SessionFacts,
+    inputs: StepInputs,
+    counter: TokenCounter,
+    known: ClosedUnits | None = None,
+) -> Projection:
+    """Everything before the run as its plan wants it; all closed turns whole where nothing was planned.
+
+    Args:
+        known: closed forms of earlier steps, taken where the unit is still the same; brought up to date.
+    """
+    boundary = EventSeq(inputs.boundary)
+    planned = planned_at(log, inputs.projection) if inputs.projection is not None else None
+    cut = EventSeq(min(planned.cut, boundary)) if planned else EventSeq(1)
+    closing = _Closing(inputs.marks, counter, known)
+    history = closing.closed(log.units(cut, boundary))
+    promoted = [
+        unit
+        for turn in (planned.promoted if planned else ())
+        for unit in closing.closed(log.units(EventSeq(turn.first), EventSeq(turn.last + 1)))
+    ]
+    closing.done()
+    told = _row_nine(log, session, planned, inputs.marks)
+    opening = told.texts or _opening(history, log, boundary)
+    text = "\n".join(opening)
+    before = log.at(cut)
+    return Projection(
+        cut=cut,
+        history=history,
+        form="digest",
+        reason=Reason.CLOSED_TURN,
+        promoted=promoted,
+        promoted_line=PROMOTED_TURNS_TEXT,
+        horizon=_horizon(planned) if planned else 0,
+        row_nine=text,
+        row_nine_tokens=counter.text(text) if text else 0,
+        row_nine_erased=told.erased,
+        history_tokens=sum(unit.tokens for unit in history),
+        promoted_tokens=sum(unit.tokens for unit in promoted)
+        + (counter.text(PROMOTED_TURNS_TEXT) if promoted else 0),
+        spans=tuple(told.spans),
+        units_left_out=before.index,
+        turns_left_out=before.turns,
+        tokens_left_out=before.tokens,
+    )
+
+
+def _horizon(planned: PlannedSet) -> int:
+    return planned.room.horizon * 1_000_000 // max(1, planned.room.factor_millionths)
+
+
+class _Closing:
+    """Closes units, each of them once as long as `known` is kept."""
+
+    def __init__(self, marks: Marks, counter: TokenCounter, known: ClosedUnits | None) -> None:
+        self._marks = marks
+        self._counter = counter
+        self._known = known
+        self._used: dict[EventSeq, tuple[Unit, Unit]] = {}
+
+    def closed(self, units: Sequence[Unit]) -> list[Unit]:
+        """The closed forms, as an operator's acts show them."""
+        return [self._one(unit) for unit in present(units, self._marks, self._counter)]
+
+    def _one(self, unit: Unit) -> Unit:
+        kept = self._known.get(unit.sequence) if self._known is not None else None
+        if kept is None or (kept[0] is not unit and kept[0] != unit):
+            kept = (unit, closed_record([unit], self._counter)[0])
+        self._used[unit.sequence] = kept
+        return kept[1]
+
+    def done(self) -> None:
+        """Keep what was used and let go of the rest."""
+        if self._known is not None:
+            self._known.clear()
+            self._known.update(self._used)
+
+
+def _opening(history: Sequence[Unit], log: SessionLog, boundary: EventSeq) -> list[str]:
+    """The line in front of a conversation that opens with the assistant's own message."""
+    shown = history[0] if history else next(iter(log.units(boundary, EventSeq(boundary + 1))), None)
+    if shown is None or shown.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
+        return []
+    return [OPENING_TEXT]
+
+
+def _row_nine(
+    log: SessionLog, session: SessionFacts, planned: PlannedSet | None, marks: Marks
+) -> _Told:
+    told = _Told([], [], erased=False)
+    if planned is None:
+        return told
+    key, erased = session.nonce_key, False
+    if planned.handoff is not None:
+        handoff = handoff_at(log, planned.handoff)
+        erased |= handoff.erased
+        told.texts.append(handoff_text(handoff, key))
+        told.spans.extend(_handoff_spans(log, planned, handoff.tokens))
+    if planned.packet is not None:
+        packet = packet_at(log, planned.packet)
+        if packet is not None:
+            told.texts.append(packet_text(packet, key))
+            told.spans.extend(_packet_spans(packet, planned))
+        erased |= packet is None
+    if planned.told_last > planned.packet_last:
+        gap = _gap(log, planned)
+        told.texts.append(gap_text(gap))
+        told.spans.extend(_gap_spans(gap, planned))
+    closed = closed_turns(log)
+    numbers = _card_turns(planned)
+    cards = cards_of(log, numbers, closed=closed)
+    if numbers:
+        shown = [
+            _card(number, card, closed, marks) for number, card in zip(numbers, cards, strict=True)
+        ]
+        gone = set(planned.gone)
+        erased |= any(
+            card is None and n not in gone for n, card in zip(numbers, cards, strict=True)
+        )
+        told.texts.append(cards_text(shown, key))
+        told.spans.extend(_card_spans(log, closed, numbers, planned))
+    told.spans.extend(_value_spans(closed, planned))
+    return told._replace(erased=erased)
+
+
+def _card_turns(planned: PlannedSet) -> range:
+    return range(max(planned.behind, planned.packet_through) + 1, planned.full_from)
+
+
+def _card(number: int, card: TurnCard | None, closed: ClosedTurns, marks: Marks) -> TurnCard:
+    """The card as it may be shown: blank where its content was erased, or an operator left part of the turn out."""
+    event = closed.event(number)
+    if event is None:
+        msg = f"Turn {number} has no event of its close."
+        raise LookupError(msg)
+    told = event.payload
+    excluded = any(
+        told["first"] <= int(item.partition(".")[0]) <= told["last"] for item in marks.excluded
+    )
+    if card is not None and not excluded:
+        return card
+    return TurnCard(
+        number=number,
+        first=told["first"],
+        last=told["last"],
+        asked="[excluded by an operator]" if excluded else "[erased]",
+        asked_trust=Trust.MODEL,
+        did=(),
+        narration="",
+        outcome=told["outcome"],
+        tokens_full=told["tokens_full"],
+    )
+
+
+def _gap(log: UnitIndex, planned: PlannedSet) -> Gap:
+    first, below = (
+        EventSeq(max(planned.packet_last, planned.behind_through) + 1),
+        EventSeq(planned.told_last + 1),
+    )
+    start, end = log.at(first), log.at(below)
+    return Gap(
+        first,
+        EventSeq(planned.told_last),
+        planned.packet_through - max(planned.packet_turn, planned.behind),
+        end.index - start.index,
+        end.tokens - start.tokens,
+    )
+
+
+def _out(log: UnitIndex, first: int, last: int, reason: Reason, numbers: dict[str, int]) -> Span:
+    """A range that stands in a request in another way than its own words."""
+    start, end = log.at(EventSeq(first)), log.at(EventSeq(last + 1))
+    return Span(
+        row=10,
+        from_item=f"{first}.0",
+        to_item=f"{last}.0",
+        form=Form.OUT,
+        reason=reason,
+        items=0,
+        units=end.index - start.index,
+        tokens=end.tokens - start.tokens,
+        numbers=numbers,
+    )
+
+
+def _handoff_spans(log: UnitIndex, planned: PlannedSet, tokens: int) -> list[Span]:
+    numbers = {"turns": planned.behind, "event": planned.handoff or 0}
+    return [
+        _out(log, 1, planned.behind_through, Reason.BEHIND_RESET, numbers),
+        Span(
+            row=9,
+            form=Form.WHOLE,
+            reason=Reason.BEHIND_RESET,
+            items=1,
+            tokens=tokens,
+            trust={SUMMARY_TRUST.value: tokens} if tokens else {},
+            numbers=numbers,
+        ),
+    ]
+
+
+def _packet_spans(packet: Packet, planned: PlannedSet) -> list[Span]:
+    numbers = {
+        "event": packet.sequence,
+        "first_turn": planned.behind + 1,
+        "last_turn": planned.packet_turn,
+        "room": planned.room.tokens,
+        "packet": planned.room.packet,
+    }
+    out = Span(
+        row=10,
+        from_item=f"{packet.first}.0",
+        to_item=f"{packet.through}.0",
+        form=Form.OUT,
+        reason=Reason.IN_PACKET,
+        items=0,
+        units=packet.units,
+        tokens=packet.tokens_before,
+        numbers=numbers,
+    )
+    shown = Span(
+        row=9,
+        from_item=out.from_item,
+        to_item=out.to_item,
+        form=Form.PACKET,
+        reason=Reason.IN_PACKET,
+        items=1,
+        tokens=packet.tokens,
+        trust={SUMMARY_TRUST.value: packet.tokens},
+    )
+    return [out, shown]
+
+
+def _gap_spans(gap: Gap, planned: PlannedSet) -> list[Span]:
+    numbers = {"turns": gap.turns, "room": planned.room.tokens, "packet": planned.room.packet}
+    return [
+        Span(
+            row=10,
+            from_item=f"{gap.first}.0",
+            to_item=f"{gap.through}.0",
+            form=Form.OUT,
+            reason=Reason.BELOW_CUT,
+            items=0,
+            units=gap.units,
+            tokens=gap.tokens,
+            numbers=numbers,
+        ),
+        Span(row=9, form=Form.WHOLE, reason=Reason.OMISSION, items=1, tokens=0),
+    ]
+
+
+def _card_spans(
+    log: UnitIndex, closed: ClosedTurns, numbers: range, planned: PlannedSet
+) -> list[Span]:
+    payloads = [event.payload for n in numbers if (event := closed.event(n)) is not None]
+    trust: dict[str, int] = {}
+    for told in payloads:
+        trust[told["trust"]] = trust.get(told["trust"], 0) + told["tokens_card"]
+    figures = {"first_turn": numbers[0], "last_turn": numbers[-1], "room": planned.room.tokens}
+    out = _out(log, payloads[0]["first"], payloads[-1]["last"], Reason.AS_CARD, figures)
+    shown = Span(
+        row=9,
+        from_item=out.from_item,
+        to_item=out.to_item,
+        form=Form.CARD,
+        reason=Reason.AS_CARD,
+        items=len(numbers),
+        tokens=sum(trust.values()),
+        trust=trust,
+        numbers=figures,
+    )
+    return [out, shown]
+
+
+def _value_spans(closed: ClosedTurns, planned: PlannedSet) -> list[Span]:
+    """The three values of turns that were promoted and of the nearest losers; their tokens are counted elsewhere."""
+    spans = []
+    chosen = {turn.number for turn in planned.promoted}
+    for name, three in planned.values.items():
+        event = closed.event(int(name))
+        if event is None:
+            continue
+        won = int(name) in chosen
+        by_hand = int(name) in planned.by_hand
+        spans.append(
+            Span(
+                row=10,
+                from_item=f"{event.payload['first']}.0",
+                to_item=f"{event.payload['last']}.0",
+                form=Form.DIGEST if won else Form.OUT,
+                reason=_reason(int(name), planned, won=won, by_hand=by_hand),
+                items=0,
+                tokens=0,
+                numbers={
+                    "turn": int(name),
+                    "recency": three[0],
+                    "relevance": three[1],
+                    "anaphora": three[2],
+                },
+            )
+        )
+    return spans
+
+
+def _reason(number: int, planned: PlannedSet, *, won: bool, by_hand: bool) -> Reason:
+    if won:
+        return Reason.PINNED_BY_HAND if by_hand else Reason.PROMOTED
+    return Reason.IN_PACKET if number <= planned.packet_through else Reason.AS_CARD

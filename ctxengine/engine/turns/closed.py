@@ -1,0 +1,113 @@
+"""Closed turns as the log holds them: one event each, written once at the turn's close (capacity spec 2 and 10).
+
+The event's payload is what a planner needs of every turn; its body is the card. Nothing here is held in memory between calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from ctxengine.engine.events import EventType
+from ctxengine.engine.history.working_set import TurnCost
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.ports import SessionLog
+from ctxengine.engine.turns.card import TurnCard
+from ctxengine.engine.turns.turn import Turn, turns_of
+
+
+class ClosedTurns(NamedTuple):
+    """All closed turns of a session, read in one look."""
+
+    events: tuple[EventRecord, ...]
+    """Their `turn.closed` events, oldest first; number n is at place n - 1."""
+
+    @property
+    def costs(self) -> tuple[TurnCost, ...]:
+        """What each costs in each form."""
+        return tuple(cost_of(event) for event in self.events)
+
+    @property
+    def through(self) -> EventSeq:
+        """Newest event of the newest closed turn; 0 before the first."""
+        return EventSeq(self.events[-1].payload["last"]) if self.events else EventSeq(0)
+
+    def event(self, number: int) -> EventRecord | None:
+        """The event of a turn; None where no turn of that number is closed."""
+        return self.events[number - 1] if 1 <= number <= len(self.events) else None
+
+
+def closed_turns(log: SessionLog) -> ClosedTurns:
+    """The closed turns of a session."""
+    return ClosedTurns(tuple(reversed(log.every(EventType.TURN_CLOSED))))
+
+
+def turn_costs(log: SessionLog) -> tuple[TurnCost, ...]:
+    """What every closed turn costs in each form, in order."""
+    return closed_turns(log).costs
+
+
+def cost_of(event: EventRecord) -> TurnCost:
+    """What the turn of a `turn.closed` event costs."""
+    told = event.payload
+    return TurnCost(
+        number=told["number"],
+        first=told["first"],
+        last=told["last"],
+        full=told["tokens_full"],
+        card=told["tokens_card"],
+        open=told["tokens_open"],
+    )
+
+
+def cards_of(
+    log: SessionLog, numbers: Iterable[int], *, closed: ClosedTurns | None = None
+) -> tuple[TurnCard | None, ...]:
+    """The cards of these turns, in the order asked for.
+
+    Args:
+        numbers: turn numbers, counted from 1.
+        closed: the closed turns, where the caller has read them already.
+
+    Returns:
+        None for a turn whose card was erased, and for a number that no closed turn has.
+    """
+    closed = closed_turns(log) if closed is None else closed
+    events = [closed.event(number) for number in numbers]
+    ids = {event.body.id for event in events if event is not None and event.body is not None}
+    texts = log.texts(ids) if ids else {}
+    return tuple(
+        None
+        if event is None or event.body is None or (text := texts.get(event.body.id)) is None
+        else TurnCard.model_validate_json(text)
+        for event in events
+    )
+
+
+def turn_at(log: SessionLog, cost: TurnCost) -> Turn:
+    """A closed turn with its content, as the log holds it."""
+    return Turn(cost.number, tuple(log.units(EventSeq(cost.first), EventSeq(cost.last + 1))))
+
+
+def turns_not_closed(
+    log: SessionLog,
+    newest: EventRecord | None,
+    *,
+    below: EventSeq,
+    open_runs: Collection[str] = (),
+) -> Sequence[Turn]:
+    """Turns that are over and have no event yet, oldest first; what belongs to an open run is not over.
+
+    Args:
+        newest: the newest `turn.closed` event.
+        below: units from this place on are not looked at.
+    """
+    last, number = (newest.payload["last"], newest.payload["number"]) if newest else (0, 0)
+    turns = turns_of(log.units(EventSeq(last + 1), below), first_number=number + 1)
+    over = []
+    for turn in turns:
+        if any(item.run in open_runs for item in turn.items):
+            break
+        over.append(turn)
+    return over

@@ -1,0 +1,102 @@
+"""The close of a turn, without any model: its card, its event, and the terms it is found by (capacity spec 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctxengine.engine.derive import text_of_item
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.presentations.fences import without_shown
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.turns.card import PresentationLine, TurnCard, card_of, card_tokens
+from ctxengine.engine.turns.index_text import index_terms
+from ctxengine.engine.turns.own_words import OwnWords
+from ctxengine.engine.turns.postings import TurnTerms
+from ctxengine.engine.turns.presentation import PresentationRecord
+from ctxengine.engine.turns.record import closed_record
+from ctxengine.engine.turns.turn import Turn
+
+
+class Closing(NamedTuple):
+    """What the close of one turn records."""
+
+    card: TurnCard
+    draft: EventDraft
+    """The `turn.closed` event with the card as its body."""
+    terms: TurnTerms
+
+
+def closing_of(
+    turn: Turn,
+    *,
+    outcome: str,
+    counter: TokenCounter,
+    words: OwnWords,
+    presentations: Sequence[PresentationRecord] = (),
+    owner: str = "",
+) -> Closing:
+    """Close a turn.
+
+    Args:
+        outcome: how its run ended.
+        words: what it said that was its own; see `own_words`.
+        presentations: what the turn showed the user, in order.
+        owner: principal whose erasure takes the card along.
+    """
+    narration, trust = _narration(turn, words, outcome)
+    narration = without_shown(narration, {shown.payload_sha256 for shown in presentations})
+    full = sum(unit.tokens for unit in closed_record(turn.units, counter))
+    card = card_of(
+        turn,
+        outcome=outcome,
+        tokens_full=full,
+        narration=narration,
+        narration_trust=trust,
+        arguments=words.arguments,
+        presentations=[_line(shown) for shown in presentations],
+    )
+    asked = "\n".join(text_of_item(item) for item in turn.directives)
+    draft = EventDraft(
+        type=EventType.TURN_CLOSED,
+        trust=card.trust,
+        run=str(run) if (run := turn.units[0].items[0].run) is not None else None,
+        payload={
+            "number": card.number,
+            "first": card.first,
+            "last": card.last,
+            "tokens_full": full,
+            "tokens_open": sum(unit.tokens for unit in turn.units),
+            "tokens_card": card_tokens(card, counter),
+            "asked_tokens": sum(item.tokens for item in turn.directives),
+            "counter": counter.label,
+            "outcome": card.outcome,
+            "trust": card.trust.value,
+            "version": card.version,
+        },
+        body=card.model_dump_json(),
+        owner=owner,
+    )
+    shown = [entry.index_text for entry in presentations]
+    terms = index_terms(turn, asked=asked, words=words, shown=shown)
+    return Closing(card, draft, TurnTerms(turn.number, terms))
+
+
+def _narration(turn: Turn, words: OwnWords, outcome: str) -> tuple[str, Trust]:
+    """The answer; where the platform ended the turn with words of its own in place of it, those."""
+    said = words.narration_of(turn)
+    if turn.statement and (outcome == "degraded" or not said):
+        return turn.statement, Trust.PLATFORM
+    return said, Trust.MODEL
+
+
+def _line(shown: PresentationRecord) -> PresentationLine:
+    return PresentationLine(
+        id=shown.id,
+        semantic_type=shown.semantic_type,
+        title=shown.title or "",
+        digest=shown.digest if shown.digest is not None else "[erased]",
+        derived_from=shown.derived_from,
+        trust=shown.trust,
+    )

@@ -1,0 +1,203 @@
+"""The job `compaction.boundary`: read a head, ask without holding anything, install by compare-and-set (design 7.9).
+
+It fails once and says so: another try is made when a request asks for it, after the rest that its failures ask for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+from uuid import uuid4
+
+from ctxengine.engine.boundary.failures import CompactionError
+from ctxengine.engine.boundary.native import make_window
+from ctxengine.engine.boundary.note import make_note
+from ctxengine.engine.boundary.prepare import work_of
+from ctxengine.engine.boundary.work import Made, Work
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import RunRow
+from ctxengine.service.access import session_of
+from ctxengine.service.bound_reasoning import open_run
+from ctxengine.service.boundary.install import finish, install
+from ctxengine.service.boundary.look import look
+from ctxengine.service.boundary.ports import ServiceNative, ServiceNotes
+from ctxengine.service.boundary.wanted import WantedCheckpoint
+from ctxengine.service.clock import utc_now
+from ctxengine.service.jobs.context import JobContext
+from ctxengine.service.jobs.stops import JobCancelled, JobFailed, LeaseLost
+from ctxengine.service.specs import ServiceError
+from ctxengine.service.wiring import log_of, renderer_of
+
+
+def run(context: JobContext) -> dict[str, Any]:
+    """Make one checkpoint and install it; the result names the event and the figures.
+
+    Raises:
+        JobFailed: nothing was installed; the session's log says why.
+        JobCancelled: somebody asked for its end; nothing was installed.
+    """
+    return _Operation(context).run()
+
+
+class _Operation:
+    """One attempt."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._wanted = WantedCheckpoint.model_validate(context.arguments)
+        self._id = str(uuid4())
+        if context.job.session_id is None:
+            raise JobFailed("not_found", "The job names no session.")
+        try:
+            self._session = session_of(context.actor, context.job.session_id)
+        except ServiceError as error:
+            raise JobFailed(error.code, error.detail) from error
+        self._log = log_of(self._session)
+        self._run: RunRow | None = open_run(self._session)
+
+    def run(self) -> dict[str, Any]:
+        """Make and install."""
+        try:
+            work, native = self._work()
+        except CompactionError as error:
+            self._fail(error, None)
+        self._begin(work, native)
+        try:
+            self._context.progress("asking the provider" if native else "writing the note", 10)
+            made = self._made(work, native)
+            self._context.check()
+        except CompactionError as error:
+            if error.reason == "cancelled":
+                self._cancelled(work)
+            self._fail(error, work)
+        except (JobCancelled, LeaseLost):
+            self._cancelled(work)
+        self._context.progress("installing", 95)
+        done = install(
+            self._context,
+            self._session,
+            work,
+            made,
+            operation=self._id,
+            native=native,
+            wanted=self._wanted,
+        )
+        if done is None:
+            self._fail(CompactionError("superseded"), work, outcome="superseded")
+        return done
+
+    def _work(self) -> tuple[Work, bool]:
+        situation = look(self._session, self._run, log=self._log).situation
+        work = work_of(
+            situation,
+            renderer_of(self._session.provider),
+            keep_turns=self._wanted.keep_turns,
+            through=self._wanted.through,
+        )
+        if work is None or work.prefix != self._wanted.prefix:
+            raise CompactionError("superseded")
+        return work, situation.native
+
+    def _begin(self, work: Work, native: bool) -> None:
+        covered = work.covered
+        self._append(
+            EventDraft(
+                type=EventType.BOUNDARY_STARTED,
+                trust=Trust.PLATFORM,
+                run=self._wanted.run,
+                payload={
+                    "operation": self._id,
+                    "method": "native" if native else "note",
+                    "first_sequence": covered.first,
+                    "through_sequence": covered.cut - 1,
+                    "tokens": covered.tokens,
+                    "prefix_sha256": work.prefix,
+                    "base": covered.base.sequence if covered.base else None,
+                    "recovers": work.session.plan.policy.archive_recovery,
+                },
+            )
+        )
+
+    def _made(self, work: Work, native: bool) -> Made:
+        job = self._context.job
+        if native:
+            port = ServiceNative(
+                tenant_id=self._session.tenant_id,
+                session_id=self._session.id,
+                job_id=job.id,
+                plan=work.session.plan,
+                cancelled=self._context.cancelled,
+            )
+            return make_window(work, port, recovers=work.session.plan.policy.archive_recovery)
+        notes = ServiceNotes(
+            work,
+            tenant_id=self._session.tenant_id,
+            session_id=self._session.id,
+            job_id=job.id,
+            kept=lambda place, of, writer: self._kept(work, place, of, writer),
+            keep=lambda place, of, writer, text: self._keep(work, place, of, writer, text),
+            cancelled=self._context.cancelled,
+        )
+        return make_note(work, self._log, notes)
+
+    # --- partial notes ---
+
+    def _kept(self, work: Work, place: int, of: int, writer: str) -> str | None:
+        wanted = {"prefix_sha256": work.prefix, "place": place, "of": of, "writer": writer}
+        for event in self._log.latest({EventType.BOUNDARY_FRAGMENT}, limit=200):
+            if event.body is not None and wanted.items() <= event.payload.items():
+                return self._log.body(event.body.id)
+        return None
+
+    def _keep(self, work: Work, place: int, of: int, writer: str, text: str) -> None:
+        self._context.check()
+        self._context.progress(f"part {place} of {of}", 10 + 80 * place // of)
+        self._append(
+            EventDraft(
+                type=EventType.BOUNDARY_FRAGMENT,
+                trust=Trust.MODEL,
+                run=self._wanted.run,
+                payload={
+                    "prefix_sha256": work.prefix,
+                    "place": place,
+                    "of": of,
+                    "writer": writer,
+                },
+                body=text,
+                owner=self._session.principal,
+            )
+        )
+
+    # --- ending ---
+
+    def _append(self, draft: EventDraft) -> None:
+        self._log.append([draft], expected=None, at=utc_now())
+
+    def _fail(
+        self, error: CompactionError, work: Work | None, *, outcome: str = "failed"
+    ) -> NoReturn:
+        if error.reason == "superseded":
+            outcome = "superseded"
+        self._append(
+            finish(
+                operation=self._id,
+                outcome=outcome,
+                prefix=work.prefix if work else self._wanted.prefix,
+                run=self._wanted.run,
+                error=error,
+            )
+        )
+        raise JobFailed(error.reason, error.message)
+
+    def _cancelled(self, work: Work) -> NoReturn:
+        error = CompactionError("cancelled")
+        self._append(
+            finish(
+                operation=self._id,
+                outcome="cancelled",
+                prefix=work.prefix,
+                run=self._wanted.run,
+                error=error,
+            )
+        )
+        raise JobCancelled

@@ -1,0 +1,41 @@
+"""What rebuilding a foreign session makes, ready to be written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from ctxengine.engine.memory import Stored
+from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
+from ctxengine.service.imports.import_log import ImportLog
+from ctxengine.service.imports.outline import OutlinedRow
+from ctxengine.service.renderings import Key
+
+
+class Part(NamedTuple):
+    """Rows of a session ready to be written before the rest is made."""
+
+    session_id: UUID
+    stored: Stored
+    requests: list[RequestRow | OutlinedRow]
+
+
+@dataclass(slots=True)
+class Reconstructed:
+    """Rows ready to be written; those of log and requests that nobody took over."""
+
+    session: SessionRow
+    plan: PlanRow
+    log: ImportLog
+    runs: list[RunRow] = field(default_factory=list)
+    requests: list[RequestRow | OutlinedRow] = field(default_factory=list)
+    """Those that nobody took over yet, as of the log."""
+    outlined: int = 0
+    """Requests that are not rebuilt yet."""
+    run_places: list[int] = field(default_factory=list)
+    """Index of the entry that opened each run."""
+    digests: dict[Key, str] = field(default_factory=dict)
+    """Segment digests of the units that the requests hold."""
+    kept_items: int = 0
+    """Ledger items that came from the file."""

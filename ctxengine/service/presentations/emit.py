@@ -1,0 +1,190 @@
+"""What becomes of the cards of one response: validated, written once, acknowledged (capacity spec 10)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ctxengine.engine.control.arguments import faults_of
+from ctxengine.engine.events import EventDraft
+from ctxengine.engine.lexeme import Node, is_json_object, parse
+from ctxengine.engine.plan.plan import PinnedTool
+from ctxengine.engine.presentations.fences import Fence, fences_in
+from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
+from ctxengine.engine.presentations.schemas import (
+    CardSchema,
+    Identity,
+    identity_of,
+    schema_of,
+    strings_of,
+)
+from ctxengine.engine.trust.levels import Trust, lowest
+from ctxengine.engine.turns.presentation import Emitted, Origin
+from ctxengine.service.control.answers import ControlAnswer
+from ctxengine.service.run_facts import RunFacts
+
+
+class Card(NamedTuple):
+    """A payload that fits its schema."""
+
+    schema: CardSchema
+    identity: Identity
+    payload: str
+
+    @property
+    def sha256(self) -> str:
+        """What a second identical card is known by."""
+        return payload_sha256(self.payload)
+
+
+@dataclass(slots=True)
+class CardDesk:
+    """The cards of one response on their way into the log."""
+
+    facts: RunFacts
+    calls: int = 0
+    """Card calls of this response."""
+    repeated: int = 0
+    """Those that repeat a card of the run."""
+    emitted: int = 0
+    """Cards this response adds."""
+    _new: dict[str, int] = field(default_factory=dict)
+
+    def answer_call(
+        self, tool: PinnedTool, arguments: str, *, source: str, result_at: int
+    ) -> ControlAnswer:
+        """Acknowledge a card call; the card is written behind the acknowledgement.
+
+        Args:
+            source: item id of the call.
+            result_at: sequence that the acknowledgement will have.
+        """
+        self.calls += 1
+        card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
+        if isinstance(card, str):
+            return ControlAnswer(card, is_error=True)
+        known = self._known(card)
+        if known is not None:
+            self.repeated += 1
+            return ControlAnswer(
+                json.dumps({"presentation": str(known), "ok": True, "repeated": True})
+            )
+        draft = self._written(card, tool.name, source, "call", result_at + 1)
+        return ControlAnswer(
+            json.dumps({"presentation": str(result_at + 1), "ok": True}), drafts=[draft]
+        )
+
+    def note_execution(
+        self, tool: PinnedTool, arguments: str, *, source: str, at: int
+    ) -> list[EventDraft]:
+        """The card of a call that the runtime carries out itself; nothing for one that does not fit."""
+        card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
+        if isinstance(card, str) or self._known(card) is not None:
+            return []
+        return [self._written(card, tool.name, source, "call", at)]
+
+    def from_text(
+        self, text: str, *, source: str, at: int, admitted: Callable[[str], bool]
+    ) -> list[EventDraft]:
+        """The cards that a message holds in fences, where the model calls no tool for them.
+
+        Args:
+            source: item id of the message.
+            at: sequence that the first of them will have.
+            admitted: asked with a card's texts before it is written.
+        """
+        drafts: list[EventDraft] = []
+        for fence in fences_in(text):
+            tool = self._tool_of(fence)
+            if tool is None:
+                continue
+            card = card_from(fence.semantic_type, tool.card, fence.payload, tool.input_schema)
+            if isinstance(card, str) or self._known(card) is not None:
+                continue
+            if not admitted(card_texts(fence.payload)):
+                break
+            drafts.append(self._written(card, tool.name, source, "fence", at + len(drafts)))
+        return drafts
+
+    def known(self, tool: PinnedTool, arguments: str) -> bool:
+        """Whether a call repeats a card of the run."""
+        card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
+        return not isinstance(card, str) and self._known(card) is not None
+
+    def _tool_of(self, fence: Fence) -> PinnedTool | None:
+        """Fences stand in for card tools: a type that no tool of the plan shows is plain text."""
+        return next(
+            (
+                tool
+                for tool in self.facts.plan.tools
+                if tool.presentation == fence.semantic_type and tool.group != "hidden"
+            ),
+            None,
+        )
+
+    def _known(self, card: Card) -> int | None:
+        sha256 = card.sha256
+        if sha256 in self._new:
+            return self._new[sha256]
+        return next(
+            (int(shown.sequence) for shown in self.facts.cards if shown.payload_sha256 == sha256),
+            None,
+        )
+
+    def _written(
+        self, card: Card, tool: str, source: str, origin: Origin, sequence: int
+    ) -> EventDraft:
+        self._new[card.sha256] = sequence
+        self.emitted += 1
+        results = [found.item for found in self.facts.results]
+        emitted = Emitted(
+            turn=self.facts.seed,
+            source=source,
+            origin=origin,
+            tool=tool,
+            semantic_type=card.schema.type,
+            schema_version=card.schema.version,
+            identity=card.identity,
+            payload=card.payload,
+            derived_from=tuple(str(item.id) for item in results),
+            trust=lowest([Trust.MODEL, *(item.trust for item in results)]),
+        )
+        return emitted.draft(run=str(self.facts.run.id), owner=self.facts.owner)
+
+
+def card_from(
+    semantic_type: str, registered: CardSchema | None, arguments: str, input_schema: str
+) -> Card | str:
+    """The card that a payload makes, or the JSON text that tells the model what is wrong with it.
+
+    Args:
+        arguments: text of a JSON object.
+        input_schema: of the card tool.
+    """
+    faults = faults_of(input_schema, arguments)
+    if faults:
+        said = [f"{fault.keyword}: {fault.expected}".rstrip(": ") for fault in faults]
+        return json.dumps({"ok": False, "error": "card_does_not_fit", "detail": said})
+    payload: Node = parse(arguments)
+    schema = schema_of(semantic_type, registered)
+    identity = identity_of(schema, payload)
+    if not identity.found:
+        return json.dumps(
+            {
+                "ok": False,
+                "error": "card_without_identity",
+                "detail": f"A card of this type is known by {_listed(schema.identity)}; give at least one of them.",
+            }
+        )
+    return Card(schema, identity, canonical_payload(payload))
+
+
+def card_texts(arguments: str) -> str:
+    """All texts of a payload that is a JSON object; empty for anything else."""
+    return "\n".join(strings_of(parse(arguments))) if is_json_object(arguments) else ""
+
+
+def _listed(selectors: Sequence[str]) -> str:
+    return "its content" if "*" in selectors else ", ".join(selectors)

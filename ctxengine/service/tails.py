@@ -1,0 +1,94 @@
+"""The tail of a run's requests: its reading in platform words, and the directives that nothing else of a request holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ctxengine.engine.control.find import schemas_text, schemas_trust, serving
+from ctxengine.engine.control.table import ControlTool
+from ctxengine.engine.guards.topic import telling_words
+from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.working_set_record import planned_at
+from ctxengine.engine.inputs import StepInputs
+from ctxengine.engine.plan.plan import PinnedTool, Plan
+from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.tail import (
+    INTENT_TOKENS,
+    NO_TAIL,
+    THREAD_TURNS,
+    TOOLS_TOKENS,
+    Tail,
+    intent_text,
+    thread_line,
+    thread_of,
+)
+from ctxengine.engine.turns.closed import cards_of
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import RunRow
+from ctxengine.service.calls import revoked_tools
+from ctxengine.service.run_facts import RunFacts
+
+_LOOKED_AT = 4 * THREAD_TURNS
+"""Newest turns of the packet whose directives may be named."""
+
+
+def tail_of_run(
+    run: RunRow,
+    log: PostgresLog,
+    plan: Plan,
+    wanted: StepInputs,
+    projection: Projection | None,
+    counter: TokenCounter,
+) -> Tail:
+    """What the run's requests say of its directive; nothing for engines whose blocks are not kept as events.
+
+    Only what is new of it is sent: the block it was first sent in stays, and is rebuilt from its own event.
+    """
+    if wanted.engine != "working_set" or plan.fresh_rows != "appended":
+        return NO_TAIL
+    facts = RunFacts(run, log, plan)
+    intent = intent_text(facts.reading)
+    if counter.text(intent) > INTENT_TOKENS:
+        intent = ""
+    tools = _tools(facts)
+    schemas = ""
+    if tools:
+        caller = plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL.value
+        schemas = schemas_text(tools, caller=caller)
+    tail = Tail(intent, tools=schemas, tools_trust=schemas_trust(tools))
+    numbers = _behind(log, wanted)
+    if not numbers:
+        return tail
+    asked = telling_words([facts.directive])
+    lines = [
+        thread_line(
+            card.number,
+            card.asked,
+            card.asked_trust,
+            related=lambda text: bool(asked & telling_words([text])),
+        )
+        for card in cards_of(log, numbers)
+        if card is not None
+    ]
+    shown = [projection.row_nine if projection is not None else "", facts.directive]
+    return replace(tail, thread=thread_of(lines, shown, counter.text))
+
+
+def _tools(facts: RunFacts) -> tuple[PinnedTool, ...]:
+    """Listed tools that the reading asks for; none where the policy shows tools by the plan alone."""
+    plan = facts.plan
+    if plan.policy.surface != "reading" or not plan.indexed:
+        return ()
+    revoked = revoked_tools(facts.log)
+    listed = [tool for tool in plan.indexed if tool.name not in revoked]
+    return serving(listed, facts.reading.required_domains, TOOLS_TOKENS)
+
+
+def _behind(log: PostgresLog, wanted: StepInputs) -> list[int]:
+    """Numbers of the newest turns that stand in the packet or are told of by a line."""
+    if wanted.projection is None:
+        return []
+    planned = planned_at(log, wanted.projection)
+    shown = {stretch.number for stretch in planned.promoted}
+    numbers = range(planned.behind + 1, planned.packet_through + 1)
+    return [number for number in numbers if number not in shown][-_LOOKED_AT:]

@@ -1,0 +1,232 @@
+"""Replanning a working set inside its run: only what forces it does (design 7.10, 7.12 and 7.16).
+
+Each replan is an event written before the request that needs it is built. Closed history gives way first, to zero if need be;
+the run's own results are shortened only after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import transaction
+
+from ctxengine.engine.budget.classes import BudgetClass
+from ctxengine.engine.cache.bound_reasoning import binds_reasoning
+from ctxengine.engine.capacity.feedback import with_refusal
+from ctxengine.engine.capacity.profile import CapacityProfile
+from ctxengine.engine.errors import BudgetExceeded
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.working_set_plan import Wish, plan_run
+from ctxengine.engine.history.working_set_record import PlannedSet, PlanReason, planned_of
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.inputs import Prepared
+from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.plan.epochs import EpochReason
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.turns.relevance import Values
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import RunRow, SessionRow
+from ctxengine.service.bound_reasoning import counted, drop_reasoning
+from ctxengine.service.clock import utc_now
+from ctxengine.service.probe.profiles import keep_profile, profile_of
+from ctxengine.service.specs import Actor
+from ctxengine.service.working_set.ground import planning_of, profile_again
+from ctxengine.service.working_set.plan_run import ENGINE, drafts_of
+
+PRESSURE_SHARE = 0.5
+"""What closed turns keep of what would still fit, so that the next steps of a growing turn only append."""
+
+
+class Replanned(Exception):
+    """The run's working set was planned anew; read the log again and build from it."""
+
+
+def renew_if_due(
+    actor: Actor, session: SessionRow, run: RunRow, log: PostgresLog, plan: Plan
+) -> None:
+    """Replan where a refusal or a security rotation came in behind the plan in force.
+
+    Raises:
+        Replanned: a new plan was written.
+    """
+    if session.engine != ENGINE:
+        return
+    before = _in_force(log, run)
+    if before is None:
+        return
+    refused = log.newest(EventType.WINDOW_LEARNED)
+    if refused is not None and refused.run == str(run.id) and refused.sequence > before.sequence:
+        _after_refusal(actor, session, run, log, plan, before, refused)
+    turned = log.newest(EventType.EPOCH_ROTATED)
+    security = EpochReason.TOOL_REMOVED_FOR_SECURITY.value
+    if (
+        turned is not None
+        and turned.sequence > before.sequence
+        and security in turned.payload["reasons"]
+    ):
+        replanned = _replanned(session, run, log, plan, before, reason=PlanReason.SECURITY)
+        _write(actor, session, run, log, plan, replanned)
+        raise Replanned
+
+
+def relieve(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    log: PostgresLog,
+    plan: Plan,
+    projection: Projection | None,
+    pressed: Prepared | BudgetExceeded,
+) -> None:
+    """Shrink closed history where the open turn no longer fits beside it; nothing where there is none left to shrink.
+
+    Args:
+        pressed: a step that would shorten the run's own results, or that could not be built at all.
+
+    Raises:
+        Replanned: a smaller plan was written.
+    """
+    if session.engine != ENGINE or projection is None:
+        return
+    before = _in_force(log, run)
+    excess = _excess(pressed, projection)
+    if before is None or excess is None:
+        return
+    shown = projection.tokens + projection.row_nine_tokens
+    record = planned_of(before.payload)
+    for most in (int(max(0, shown - excess) * PRESSURE_SHARE), 0):
+        if most >= record.room.tokens:
+            continue
+        smaller = _replanned(session, run, log, plan, before, reason=PlanReason.PRESSURE, most=most)
+        if _forms(smaller.record) != _forms(record):
+            _write(actor, session, run, log, plan, smaller)
+            raise Replanned
+
+
+def _excess(pressed: Prepared | BudgetExceeded, projection: Projection) -> int | None:
+    """By how much the open run is too large beside closed history (tokens); None where it is not."""
+    if isinstance(pressed, BudgetExceeded):
+        needed, available = (int(str(pressed.numbers[name])) for name in ("needed", "available"))
+        return max(0, needed - available)
+    for raised in pressed.allocation.raises:
+        if raised.budget_class is BudgetClass.TOOL_RESULTS:
+            return max(0, raised.before + projection.row_nine_tokens - pressed.run.fixed.body)
+    return None
+
+
+def _forms(record: PlannedSet) -> tuple[object, ...]:
+    return record.packet, record.packet_through, record.full_from, record.promoted
+
+
+def _in_force(log: PostgresLog, run: RunRow) -> EventRecord | None:
+    newest = log.newest(EventType.WORKING_SET_PLANNED)
+    return newest if newest is not None and newest.run == str(run.id) else None
+
+
+def _after_refusal(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    log: PostgresLog,
+    plan: Plan,
+    before: EventRecord,
+    refused: EventRecord,
+) -> None:
+    """The refusal contradicts the profile: what it taught holds for this plan, and for later ones where it is believed."""
+    told = refused.payload
+    profile = profile_again(planned_of(before.payload).profile)
+    learnt = with_refusal(profile, rejected_tokens=told["rejected"], stated_maximum=told["maximum"])
+    replanned = _replanned(
+        session,
+        run,
+        log,
+        plan,
+        before,
+        reason=PlanReason.OVER_LENGTH,
+        profile=learnt,
+        request=told["request"],
+    )
+    if told["taught"]:
+        known = profile_of(session.tenant_id, plan.provider, plan.model)
+        keep_profile(
+            tenant_id=session.tenant_id,
+            profile=with_refusal(
+                known, rejected_tokens=told["rejected"], stated_maximum=told["maximum"]
+            ),
+            session_id=session.id,
+        )
+    _write(actor, session, run, log, plan, replanned)
+    raise Replanned
+
+
+class _Replan(NamedTuple):
+    """A replan about to be written."""
+
+    record: PlannedSet
+    drafts: Sequence[EventDraft]
+    head: EventSeq
+
+
+def _replanned(
+    session: SessionRow,
+    run: RunRow,
+    log: PostgresLog,
+    plan: Plan,
+    before: EventRecord,
+    *,
+    reason: PlanReason,
+    profile: CapacityProfile | None = None,
+    most: int | None = None,
+    request: str = "",
+) -> _Replan:
+    """A plan for the run as it stands, with the figures it began with but for what is given."""
+    head = log.head()
+    record = planned_of(before.payload)
+    boundary = EventSeq(run.seed_event_sequence or 1)
+    planning = planning_of(
+        log,
+        plan,
+        profile or profile_again(record.profile),
+        profile_id=record.profile.id,
+        factor_millionths=run.settings.get("factor_millionths", 1_000_000),
+        below=head.content_sequence + 1,
+    )
+    values = {
+        int(number): Values(*(value / 1000 for value in three))
+        for number, three in record.values.items()
+    }
+    wish = Wish(
+        reason=reason,
+        boundary=boundary,
+        values=values,
+        next_sequence=head.sequence + 1,
+        open_turn=head.tokens - log.at(boundary).tokens,
+        most=most,
+        keep=tuple(turn.number for turn in record.promoted),
+        request=request,
+    )
+    planned = plan_run(planning, wish)
+    drafts = drafts_of(session, plan, planning, planned, run=str(run.id))
+    return _Replan(planned.record, drafts, head.sequence)
+
+
+def _write(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    log: PostgresLog,
+    plan: Plan,
+    replan: _Replan,
+) -> None:
+    """Append it; reasoning of the open run is bound to the bytes before it on some models, and goes with them."""
+    with transaction.atomic():
+        log.lock()
+        dropped = drop_reasoning(run) if binds_reasoning(plan.model) else 0
+        log.append(
+            counted(replan.drafts, dropped),
+            expected=replan.head,
+            at=utc_now(),
+            key=actor.idempotency_key,
+        )

@@ -1,0 +1,112 @@
+"""What the pages of the replay lab receive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ctxengine.engine.manifest import Span
+from ctxengine.ledger.models import Job, ReplayCellRow, ReplayRow
+from ctxengine.ledger.queries.paging import Page
+from ctxengine.service.replay.engines import LabEngine
+from ctxengine.service.replay.figures import ReplayStep
+from inspector.contexts import Shell
+from inspector.jsonview import JsonPart
+from inspector.lab_curves import Curve
+from inspector.request_contexts import RowLine
+from inspector.ruler import Ruler
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayLine:
+    """One replay in the list."""
+
+    row: ReplayRow
+    done: int
+    wanted: int
+    state: str
+    """State of its job; empty where that is no longer kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabPage:
+    """P13: all replays, and the form for a new one."""
+
+    shell: Shell
+    page: Page[ReplayLine]
+    engines: tuple[LabEngine, ...]
+    session: str
+    """Session that the form is filled with."""
+    title: str
+    models: str
+    problem: str
+    may_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """One cell of the matrix; `row` is None until it is there."""
+
+    number: int
+    engine: str
+    model: str
+    row: ReplayCellRow | None
+    figures: Mapping[str, Any]
+    cheapest: bool = False
+    """Whether no cell of the same model keeps as many facts whole for less."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPage:
+    """P13: one replay, its matrix filling."""
+
+    shell: Shell
+    row: ReplayRow
+    cells: tuple[MatrixCell, ...]
+    job: Job | None
+    running: bool
+    settings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CellPage:
+    """P13: one cell, step by step."""
+
+    shell: Shell
+    row: ReplayRow
+    cell: ReplayCellRow
+    curves: tuple[Curve, ...]
+    steps: tuple[Mapping[str, Any], ...]
+    first: int
+    """Number of the first step in the table."""
+    total: int
+    older: int | None
+    newer: int | None
+    builds: bool
+    """Whether its requests can be opened: a peer policy builds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedPage:
+    """P13: one simulated step, shown as a request."""
+
+    shell: Shell
+    row: ReplayRow
+    cell: ReplayCellRow
+    step: ReplayStep
+    ruler: Ruler
+    region_a: tuple[RowLine, ...]
+    region_b: tuple[RowLine, ...]
+    sum_a: int
+    sum_b: int
+    out: tuple[tuple[Span, str], ...]
+    total: int
+    parts: tuple[tuple[JsonPart, str], ...]
+    """The newest parts of the body, each with its coloured text where it is short enough."""
+    left_out_parts: int
+    body_bytes: int
+    sent: str
+    """Id of the recorded request that has the same hash; empty where none has."""
+    previous: int | None
+    following: int | None

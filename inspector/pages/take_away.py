@@ -1,0 +1,107 @@
+"""Taking a request along: one HTML file for a ticket, a shell command without a key, the raw body."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from ctxengine.engine.layout import ROWS
+from ctxengine.engine.manifest import Form
+from ctxengine.engine.redaction.redact import redact
+from ctxengine.service.body_of_request import request_body
+from ctxengine.service.specs import ServiceError
+from inspector.access import Viewer, member
+from inspector.curl import curl_of
+from inspector.figures import size
+from inspector.filters import free
+from inspector.pages.comparison import GONE
+from inspector.pages.request_frame import frame_of, shell_of
+from inspector.pages.request_rows import row_line
+from inspector.reasons import why
+from inspector.render import raw_download, show
+from inspector.request_contexts import RequestFrame, TakeAwayPage
+
+_SHOWN_CHARS = 20_000
+_TICKET_BYTES = 400_000
+"""Of a body that goes into a ticket's file; a longer one is left out, with its size."""
+
+
+@require_safe
+@member(asks={"in": free})
+def take_away(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
+    """The ways to take a request along, and what is in each."""
+    frame = frame_of(viewer, request_id, "request-take-away", request)
+    gone, command = "", ""
+    try:
+        command = _command(viewer, frame)
+    except ServiceError as refused:
+        if refused.status != GONE:
+            raise
+        gone = refused.detail
+    page = TakeAwayPage(
+        shell=shell_of(viewer, frame, "request-take-away", "Take away"),
+        frame=frame,
+        gone=gone,
+        command=command if len(command) <= _SHOWN_CHARS else "",
+        command_size=size(len(command.encode("utf-8", "surrogatepass"))),
+    )
+    return show(request, "request_take_away.html", page)
+
+
+@require_safe
+@member(asks={})
+def curl(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
+    """The command as a file."""
+    frame = frame_of(viewer, request_id, "request-take-away", request)
+    command = _command(viewer, frame).encode("utf-8", "surrogatepass")
+    return raw_download(command, f"request-{frame.request.label}-{request_id}.sh")
+
+
+@require_safe
+@member(asks={})
+def ticket(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
+    """One HTML file with everything that explains the request, secrets masked; it loads nothing."""
+    frame = frame_of(viewer, request_id, "request-take-away", request)
+    manifest = frame.request.manifest
+    body, note, masked = "", "", 0
+    try:
+        raw = request_body(actor=viewer.actor, request_id=request_id)
+        if len(raw) > _TICKET_BYTES:
+            note = f"The body has {size(len(raw))} and is not in this file; download it from the console."
+        else:
+            found = redact(raw.decode("utf-8", "surrogatepass"))
+            body, masked = found.text, found.masked
+    except ServiceError as refused:
+        if refused.status != GONE:
+            raise
+        note = refused.detail
+    text = render_to_string(
+        "ticket.html",
+        {
+            "frame": frame,
+            "rows": [row_line(row, manifest) for row in ROWS],
+            "out": [(s, why(s, manifest.cut)) for s in manifest.spans if s.form is Form.OUT],
+            "body": body,
+            "note": note,
+            "masked": masked,
+            "made_at": timezone.now(),
+            "tenant": viewer.slug,
+        },
+    )
+    data = text.encode("utf-8", "replace")
+    return raw_download(data, f"request-{frame.request.label}-{request_id}.html")
+
+
+def _command(viewer: Viewer, frame: RequestFrame) -> str:
+    row = frame.request
+    body = request_body(actor=viewer.actor, request_id=row.id)
+    return curl_of(
+        provider=row.provider,
+        model=row.model,
+        body=body.decode("utf-8", "surrogatepass"),
+        digest=row.request_sha256,
+    )

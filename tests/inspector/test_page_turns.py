@@ -1,0 +1,50 @@
+"""P8 and P9: turns with cards and values, and stored evidence with its forms and a recall tried out."""
+
+from __future__ import annotations
+
+from ctxengine.ledger.models import ItemRow
+from tests.inspector.conftest import Cast
+
+
+def result_of(cast: Cast) -> str:
+    row = ItemRow.objects.filter(session_id=cast.session.id, kind="tool_result").first()
+    assert row is not None
+    return f"{row.sequence}.{row.ordinal}"
+
+
+def test_closed_turns_stand_with_card_form_and_three_values(cast: Cast) -> None:
+    path = f"sessions/{cast.session.id}/turns"
+    turns = cast.data(f"{path}.json")
+    assert [turn["card"]["number"] for turn in turns] == [1, 2, 3]
+    assert turns[0]["card"]["card"]["asked"] == "Which test is flaky?"
+    assert turns[0]["form"] == "whole"
+    for turn in turns:
+        parts = [turn[name] for name in ("recency", "relevance", "anaphora")]
+        assert turn["value"] == max(parts)
+    page = cast.page(f"{path}/")
+    assert "Which test is flaky?" in page
+    assert "recency" in page
+    assert cast.operator.get(cast.url(f"{path}.csv")).getvalue().count(b"\n") == 4
+
+
+def test_another_directive_may_be_weighed(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/turns/", **{"for": "<b>Which test is flaky?"})
+    assert "as typed" in page
+    assert "<b>Which" not in page
+
+
+def test_evidence_shows_its_forms_and_a_recall_with_its_cost(cast: Cast) -> None:
+    item = result_of(cast)
+    path = f"sessions/{cast.session.id}/evidence/{item}/"
+    page = cast.page(path)
+    assert "Recall, tried out" in page
+    assert "How it stood in requests" in page
+    part = cast.data(f"sessions/{cast.session.id}/evidence/{item}.json", lines="2-3")
+    assert part["evidence"]["part"].count("12 passed") == 2
+    assert part["part_tokens"] > 0
+    for bad in ("x", "0-3", "9-2"):
+        assert cast.operator.get(cast.url(path), {"lines": bad}).status_code == 400
+    assert (
+        cast.operator.get(cast.url(f"sessions/{cast.session.id}/evidence/3.0/")).status_code == 404
+    )
+    assert f"/evidence/{item}/" in cast.page(f"sessions/{cast.session.id}/items/{item}/")

@@ -1,0 +1,66 @@
+"""Taking a request along: a ticket's file, and a command that holds no key."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from ctxengine.providers.adapters.addresses import PROVIDERS
+from inspector.curl import _DOORS, curl_of
+from tests.factories import LiveSession
+from tests.inspector.conftest import Cast
+
+SECRET = "sk-ant-api03-" + "Ab3" * 31 + "AA"
+
+
+def test_a_ticket_is_one_inert_file_with_the_page_s_figures(cast: Cast) -> None:
+    session = LiveSession(cast.tenant, title="</title><script>alert(1)</script>")
+    session.ask(f"Keep {SECRET}.").answer("Kept.")
+    request = session.requests[0]
+    response = cast.viewer.get(cast.url(f"requests/{request}/ticket"))
+    text = response.getvalue().decode()
+    assert response["Content-Disposition"].startswith("attachment")
+    assert "<script" not in text
+    assert "src=" not in text and "http-equiv" in text
+    assert SECRET not in text
+    assert "1 recognised secret masked" in text
+    total = cast.data(f"requests/{request}.json")["frame"]["request"]["total_tokens"]
+    assert f"{total:,}".replace(",", "\u202f") in text or f"{total:,}" in text
+
+
+def test_the_page_offers_every_way(cast: Cast) -> None:
+    page = cast.page(f"requests/{cast.session.requests[0]}/take-away/")
+    for end in ("/ticket", "/curl", "/raw", ".json", "items.csv"):
+        assert f'{end}"' in page, end
+    assert "ANTHROPIC_API_KEY:?" in page
+
+
+def test_the_command_sends_the_exact_body(cast: Cast, tmp_path: object) -> None:
+    request = cast.session.requests[0]
+    raw = cast.viewer.get(cast.url(f"requests/{request}/raw")).getvalue()
+    command = cast.viewer.get(cast.url(f"requests/{request}/curl")).getvalue().decode()
+    shell = "curl() { cat; }\nANTHROPIC_API_KEY=x\n" + command
+    done = subprocess.run(["/bin/bash", "-c", shell], capture_output=True, check=True)
+    assert done.stdout.rstrip(b"\n") == raw.rstrip(b"\n")
+
+
+def test_a_command_without_the_variable_stops_before_it_sends(cast: Cast) -> None:
+    command = cast.viewer.get(cast.url(f"requests/{cast.session.requests[0]}/curl")).getvalue()
+    done = subprocess.run(
+        ["/bin/bash", "-c", "unset ANTHROPIC_API_KEY\ncurl() { echo sent; }\n" + command.decode()],
+        capture_output=True,
+    )
+    assert b"sent" not in done.stdout
+    assert b"ANTHROPIC_API_KEY" in done.stderr
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_has_a_command_and_none_a_key(provider: str) -> None:
+    evil = 'm`id`$(id)";id'
+    body = '{"a":"END_OF_BODY_0123456789abcdef"}'
+    text = curl_of(provider=provider, model=evil, body=body, digest="0123456789abcdef" * 4)
+    assert body in text
+    assert "<<'END_OF_BODY_0123456789abcdef_'" in text
+    assert "$(id)" not in text and "`" not in text
+    assert set(_DOORS) >= set(PROVIDERS)
