@@ -89,9 +89,7 @@ urlpatterns = [
         session_checkpoints.session_checkpoints,
         name="session-checkpoints",
     ),
-    path(
-        f"{S}/checkpoints/<int:event>/undo/", session_checkpoints.undo, name="undo-checkpoint"
-    ),
+    path(f"{S}/checkpoints/<int:event>/undo/", session_checkpoints.undo, name="undo-checkpoint"),
     path(
         f"{S}/compactions<list_twin:twin>",
         session_compactions.session_compactions,

@@ -119,6 +119,8 @@ COMPACTIONS = Component(
                 )
             ),
             "refusals": listed(FREE),
+            "checkpoints": listed(FREE),
+            "operations": listed(FREE),
         }
     ),
     (COMPACTION,),

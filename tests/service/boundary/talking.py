@@ -42,11 +42,17 @@ def strict_provider(settings: Any, *, secret: bytes = b"one") -> Iterator[Strict
 
 
 def session(
-    provider: str, *, window: int = 16_000, actor: Actor | None = None, **policy: Any
+    provider: str,
+    *,
+    window: int = 16_000,
+    actor: Actor | None = None,
+    principal: Any = None,
+    **policy: Any,
 ) -> Runtime:
     """A session of the boundary engine."""
     return Runtime(
         actor=actor or new_actor(),
+        principal=principal,
         provider=provider,
         model=MODELS[provider],
         window=window,
