@@ -205,10 +205,17 @@ def _drop_too_short(
     entries: dict[str, Any], deepest: Mapping[str, Any], reach: int, minimum: int
 ) -> None:
     """Take out what this request marked before its deepest marker and the provider, by its own count, cannot have kept."""
+    counted = [entry for entry in entries.values() if (entry.get("measured") or 0) >= minimum]
+    surely = min((entry["tokens"] for entry in counted), default=None)
     for digest, entry in list(entries.items()):
+        if surely is not None and entry["tokens"] >= surely:
+            # It lies behind a place that the provider itself counted over the minimum.
+            continue
         made_now = entry["used_at"] == deepest["used_at"] and entry.get("measured") is None
-        # Counted back from the measured end: the little between the two places is less uncertain than all before them.
-        real = reach - (deepest["tokens"] - entry["tokens"])
+        # Counted back from the measured end where little lies between, in proportion to it where much does: only what both
+        # put below the minimum is surely too short.
+        back = reach - (deepest["tokens"] - entry["tokens"])
+        real = max(back, entry["tokens"] * reach // max(1, deepest["tokens"]))
         if made_now and digest != deepest["digest"] and real < minimum:
             del entries[digest]
 

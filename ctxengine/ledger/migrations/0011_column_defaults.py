@@ -11,7 +11,7 @@ def _empty() -> models.JSONField:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0011_access")]
+    dependencies = [("ledger", "0010_console")]
 
     operations = [
         migrations.AlterField(model_name="planrow", name="cost_model", field=_empty()),
