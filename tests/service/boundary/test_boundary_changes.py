@@ -26,7 +26,7 @@ from ctxengine.service.specs import (
 from ctxengine.service.summaries.ask import AnswerLater
 from ctxengine.service.undo_compaction import undo_compaction
 from tests.cast import Runtime
-from tests.service.boundary.talking import session, strict_provider, unproven
+from tests.service.boundary.talking import assembled, session, strict_provider, unproven
 from tests.work_off import work_off
 
 pytestmark = pytest.mark.django_db
@@ -150,6 +150,6 @@ def test_an_erased_person_takes_window_and_note_along(provider: str, settings: A
         made = Event.objects.get(session_id=runtime.session, type="context.compacted")
         assert runtime.log.body(str(made.body_id)) is None
         runtime.ask("And now?")
-        runtime.assemble()
-        assert runtime.requests[-1].inputs["projection"] is None
+        assembled(runtime)
+        assert runtime.requests[-1].inputs["projection"] != made.sequence
     assert not unproven(runtime)

@@ -11,7 +11,7 @@ def _empty() -> models.JSONField:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0010_console")]
+    dependencies = [("ledger", "0009_console")]
 
     operations = [
         migrations.AlterField(model_name="planrow", name="cost_model", field=_empty()),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0008_boundary_checkpoints")]
+    dependencies = [("ledger", "0007_turn_cards")]
 
     operations = [
         migrations.CreateModel(

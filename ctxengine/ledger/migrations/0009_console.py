@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0009_replay_lab")]
+    dependencies = [("ledger", "0008_replay_lab")]
 
     operations = [
         migrations.CreateModel(
