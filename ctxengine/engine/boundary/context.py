@@ -7,16 +7,23 @@ covers has changed; `save` and `restore` carry checkpoints through a restart. No
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from ctxengine.engine.boundary.checkpoint import Checkpoint, contract_of
-from ctxengine.engine.boundary.failures import CompactionError, ContextLengthError, held_back
+from ctxengine.engine.boundary.failures import (
+    CompactionError,
+    ContextLengthError,
+    held_back,
+    outcome_of,
+    told_again,
+)
 from ctxengine.engine.boundary.messages import Message, append_messages
 from ctxengine.engine.boundary.native import make_window
 from ctxengine.engine.boundary.note import NotePort, make_note
-from ctxengine.engine.boundary.prepare import Situation, situation_of, work_of
+from ctxengine.engine.boundary.prepare import NEAR, Situation, situation_of, work_of
+from ctxengine.engine.boundary.saved import Finished, as_saved, read_saved
 from ctxengine.engine.boundary.settled import source_of_units
 from ctxengine.engine.boundary.work import Made, NativePort, Work
 from ctxengine.engine.budget.yields import Floors
@@ -32,19 +39,9 @@ from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import build_step, prepare
 from ctxengine.engine.wire.base import WireRenderer
 
-SAVED_VERSION: Final = "boundary-state@1"
-
 Emit = Callable[[str, Mapping[str, Any]], None]
 FitOutput = Callable[[int, int], int]
 """Given what is missing and the output reserve (tokens), the smaller reserve that the host accepts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """How one operation ended."""
-
-    payload: Mapping[str, Any]
-    recorded_at: datetime
 
 
 def unheard(name: str, facts: Mapping[str, Any]) -> None:
@@ -150,6 +147,7 @@ class BoundaryContext:
         self._log = self._empty()
         self._append(self._log, self._messages)
         self._version += 1
+        self._admitted = 0
 
     # --- derived state ---
 
@@ -161,34 +159,39 @@ class BoundaryContext:
 
     def save(self) -> dict[str, Any]:
         """Checkpoints and failures as plain data, for the host to keep beside its messages (`durable_checkpoints`)."""
-        return {
-            "version": SAVED_VERSION,
-            "checkpoints": [{**asdict(point), "text": text} for point, text in self._made],
-            "finished": [
-                {"payload": dict(entry.payload), "at": entry.recorded_at.isoformat()}
-                for entry in self._finished
-            ],
-        }
+        return as_saved(self._made, self._finished)
 
     def restore(self, state: Mapping[str, Any]) -> int:
-        """Take back what was saved, as far as it still fits the messages; gives how many checkpoints do."""
-        if state.get("version") != SAVED_VERSION:
+        """Take back what was saved, as far as it still fits the messages; gives how many checkpoints do.
+
+        Raises:
+            BoundaryStateError: the state is not what `save` gave; nothing was changed. A state of another version is no
+                error: nothing of it is taken.
+        """
+        saved = read_saved(state)
+        if saved is None:
             return 0
         sound: dict[int, tuple[Checkpoint, str]] = {}
-        for kept in reversed(state["checkpoints"]):
-            fields = {name: kept[name] for name in Checkpoint.__dataclass_fields__}
-            for name in ("ranges", "left_out"):
-                fields[name] = tuple((first, last) for first, last in fields[name])
-            point = Checkpoint(**{**fields, "retained": tuple(fields["retained"])})
+        for point, text in reversed(saved.checkpoints):
             if self._sound(point, sound):
-                sound[int(point.sequence)] = (point, str(kept["text"]))
+                sound[int(point.sequence)] = (point, text)
         self._made = tuple(reversed(sound.values()))
-        self._finished = tuple(
-            Finished(dict(entry["payload"]), datetime.fromisoformat(entry["at"]))
-            for entry in state["finished"]
+        self._finished = saved.finished
+        self._operations = max(
+            (
+                *(int(point.sequence) for point, _ in saved.checkpoints),
+                *(int(entry.payload["operation"]) for entry in saved.finished),
+            ),
+            default=0,
         )
-        self._operations = max((int(entry[0].sequence) for entry in self._made), default=0)
+        self._admitted = 0
         return len(self._made)
+
+    def forget_failures(self) -> None:
+        """Let the next request try again at once, whatever failed before: for a host that has mended the cause."""
+        self._finished = tuple(
+            entry for entry in self._finished if entry.payload["outcome"] == "completed"
+        )
 
     # --- requests ---
 
@@ -255,7 +258,7 @@ class BoundaryContext:
     def _refuse_unusable(self, situation: Situation) -> None:
         point = situation.checkpoint
         if point is not None and point.kind == "native" and self._native is None:
-            raise CompactionError("count_unavailable")
+            raise CompactionError("count_unavailable", retryable=False)
 
     def _compact(self, situation: Situation) -> None:
         work = work_of(situation, self._renderer)
@@ -264,7 +267,9 @@ class BoundaryContext:
         held = held_back(self._finished, work.prefix)
         if held is not None:
             left = (held.again_at - self._now()).total_seconds() if held.again_at else None
-            if left is None or left > 0:
+            if left is None:
+                raise told_again(held)
+            if left > 0:
                 raise CompactionError(held.reason, retry_after_s=left)
         method = "native" if situation.native else "note"
         if situation.native and self._native is None:
@@ -273,19 +278,27 @@ class BoundaryContext:
             raise CompactionError("missing_configuration")
         self._operations += 1
         operation, version = self._operations, self._version
-        self._emit("started", {"operation": operation, "method": method, "cut": work.covered.cut})
         try:
+            self._emit(
+                "started", {"operation": operation, "method": method, "cut": work.covered.cut}
+            )
             made = self._make(work, situation.native)
+            if version != self._version:
+                raise CompactionError("superseded")
         except CompactionError as error:
-            self._end(operation, work, _outcome(error), error)
+            self._end(operation, work, error)
             raise
-        if version != self._version:
-            changed = CompactionError("superseded")
-            self._end(operation, work, "superseded", changed)
-            raise changed
+        except Exception:
+            # Foreign errors may carry prompts and keys: neither their text nor they themselves leave with ours.
+            unforeseen = CompactionError("internal")
+            self._end(operation, work, unforeseen)
+            raise unforeseen from None
+        except BaseException:
+            self._end(operation, work, CompactionError("interrupted"))
+            raise
         point = replace(made.checkpoint, sequence=EventSeq(operation))
         self._made = ((point, made.text), *self._made)
-        self._end(operation, work, "completed", None)
+        self._end(operation, work, None)
 
     def _make(self, work: Work, native: bool) -> Made:
         if native and self._native is not None:
@@ -295,10 +308,10 @@ class BoundaryContext:
             raise CompactionError("missing_configuration")
         return make_note(work, self._log, self._notes(work))
 
-    def _end(self, operation: int, work: Work, outcome: str, error: CompactionError | None) -> None:
+    def _end(self, operation: int, work: Work, error: CompactionError | None) -> None:
         payload = {
             "operation": operation,
-            "outcome": outcome,
+            "outcome": outcome_of(error) if error else "completed",
             "code": error.reason if error else None,
             "retryable": error.retryable if error else None,
             "retry_after_s": error.retry_after_s if error else None,
@@ -376,17 +389,19 @@ class BoundaryContext:
         return build_step(prepared.run, facts, opaque={}, renderer=self._renderer)
 
     def _admit(self, request: ModelRequest, point: Checkpoint) -> None:
-        """Count a first request under a window exactly before it is dispatched."""
-        if self._admitted == point.sequence or self._native is None:
+        """Count exactly, before it is dispatched, a first request under a window, and every one that is near its limit."""
+        near = request.budget.request > NEAR * request.budget.usable
+        if self._native is None or (self._admitted == point.sequence and not near):
             return
-        tokens = self._native.count(request.body)
+        try:
+            tokens = self._native.count(request.body)
+        except CompactionError:
+            raise
+        except Exception:
+            raise CompactionError("internal") from None
         available = request.budget.total - request.budget.reserve
         if tokens > available:
             raise ContextLengthError(
                 tokens, available, source="counted", remedy="Use a larger window."
             )
         self._admitted = int(point.sequence)
-
-
-def _outcome(error: CompactionError) -> str:
-    return error.reason if error.reason in {"cancelled", "superseded"} else "failed"

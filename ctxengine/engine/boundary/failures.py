@@ -23,26 +23,31 @@ class FailureKind(NamedTuple):
     retryable: bool = False
 
 
+_BY_HAND: Final = "Then compact by hand: it is not tried again by itself."
+_NEXT_RUN: Final = "That holds from the next run on."
+"""A changed policy makes another prefix (`Work.prefix`), which no earlier failure bars."""
+
 FAILURES: tuple[FailureKind, ...] = (
     FailureKind(
         "missing_configuration",
         "The provider cannot be called to compact.",
-        "Set its key and its address.",
+        f"Set its key and its address. {_BY_HAND}",
     ),
     FailureKind(
         "native_unsupported",
         "The installed adapter has no native compaction for this provider.",
-        "Use a model whose adapter compacts, or one without native support.",
+        f"Use a model whose adapter compacts, or one without native support. {_NEXT_RUN}",
     ),
     FailureKind(
         "count_unavailable",
         "The provider gives no exact count, and an estimate validates no native window.",
-        "Make its counting endpoint reachable.",
+        "Make its counting endpoint reachable. Ask again, or compact by hand.",
+        True,
     ),
     FailureKind(
         "native_input_oversized",
         "The history is larger than the provider compacts at once.",
-        "Set `archive_recovery`, or start a new session; compact earlier next time.",
+        f"Set `archive_recovery`, or start a new session; compact earlier next time. {_NEXT_RUN}",
     ),
     FailureKind(
         "invalid_native_output",
@@ -59,13 +64,13 @@ FAILURES: tuple[FailureKind, ...] = (
     FailureKind(
         "not_reducing",
         "The result is not clearly smaller than what it replaces.",
-        "Hand the work to a child run, or choose a larger window.",
+        f"Hand the work to a child run, or choose a larger window. {_NEXT_RUN}",
     ),
     FailureKind("summary_empty", "The note is empty.", "Ask again.", True),
     FailureKind(
         "summary_output_limit",
         "The note reached its output limit and is incomplete.",
-        "Raise `summary_max_output_tokens`.",
+        f"Raise `summary_max_output_tokens`. {_NEXT_RUN}",
     ),
     FailureKind("summary_tool_call", "The note's writer called a tool.", "Ask again.", True),
     FailureKind("summary_abnormal_stop", "The note was not finished.", "Ask again.", True),
@@ -79,17 +84,21 @@ FAILURES: tuple[FailureKind, ...] = (
         "The stored window cannot be opened.",
         "Undo the checkpoint, or restore the field key it was sealed with.",
     ),
-    FailureKind("over_length", "The provider found the input too long.", "Set `archive_recovery`."),
+    FailureKind(
+        "over_length",
+        "The provider found the input too long.",
+        f"Set `archive_recovery`. {_NEXT_RUN}",
+    ),
     FailureKind("rate_limited", "The provider takes no more calls just now.", "Wait.", True),
     FailureKind("transient", "The provider could not serve the call.", "Wait.", True),
     FailureKind(
         "compaction_unavailable", "The provider cannot compact at the moment.", "Wait.", True
     ),
-    FailureKind("auth", "The provider refused the key.", "Set a key that may compact."),
+    FailureKind("auth", "The provider refused the key.", f"Set a key that may compact. {_BY_HAND}"),
     FailureKind(
         "invalid_request",
         "The provider refused the request as invalid.",
-        "Report this as a defect.",
+        f"Report this as a defect. {_BY_HAND}",
     ),
     FailureKind("too_large", "The request has too many bytes.", "Leave large attachments out."),
     FailureKind("bad_answer", "The provider's answer could not be read.", "Ask again.", True),
@@ -139,6 +148,17 @@ FAILURES: tuple[FailureKind, ...] = (
         )
     ),
     FailureKind(
+        "internal",
+        "Something unforeseen ended the compaction.",
+        f"Report this as a defect. {_BY_HAND}",
+    ),
+    FailureKind(
+        "interrupted",
+        "The compaction stopped before it had an outcome.",
+        "Ask again.",
+        True,
+    ),
+    FailureKind(
         "attempts_exhausted",
         "This unchanged history failed too often.",
         "Mend what the failures name, then compact by hand.",
@@ -165,14 +185,29 @@ class CompactionError(EngineError):
     code = "compaction_failed"
 
     def __init__(
-        self, reason: str, *, retry_after_s: float | None = None, detail: str = ""
+        self,
+        reason: str,
+        *,
+        retry_after_s: float | None = None,
+        detail: str = "",
+        retryable: bool | None = None,
     ) -> None:
+        """With the words of the table.
+
+        Args:
+            retryable: where this case differs from its code's row.
+        """
         kind = FAILURE_OF.get(reason) or FAILURE_OF["bad_answer"]
         super().__init__(f"{detail or kind.says} {kind.remedy}", reason=kind.code)
         self.reason = kind.code
-        self.retryable = kind.retryable
+        self.retryable = kind.retryable if retryable is None else retryable
         self.remedy = kind.remedy
         self.retry_after_s = retry_after_s
+
+
+def outcome_of(error: CompactionError) -> str:
+    """How an operation ended that met this error: `failed`, unless nothing was wrong with it."""
+    return error.reason if error.reason in {"cancelled", "superseded"} else "failed"
 
 
 class ContextLengthError(EngineError):
@@ -196,7 +231,7 @@ class Ended(Protocol):
 
     @property
     def payload(self) -> Mapping[str, Any]:
-        """`outcome`, `code`, `prefix_sha256` and `retry_after_s`."""
+        """`outcome`, `code`, `retryable`, `prefix_sha256` and `retry_after_s`."""
         ...
 
     @property
@@ -231,8 +266,7 @@ def held_back(finished: Sequence[Ended], prefix: str) -> Held | None:
         return None
     newest = failed[0]
     reason = str(newest.payload["code"])
-    kind = FAILURE_OF.get(reason)
-    if kind is None or not kind.retryable:
+    if not newest.payload["retryable"]:
         return Held(reason, len(failed), None)
     if len(failed) >= MOST_ATTEMPTS:
         return Held("attempts_exhausted", len(failed), None)
@@ -241,3 +275,15 @@ def held_back(finished: Sequence[Ended], prefix: str) -> Held | None:
     if stated:
         rest = max(rest, float(stated))
     return Held(reason, len(failed), newest.recorded_at + timedelta(seconds=rest))
+
+
+def told_again(held: Held) -> CompactionError:
+    """The failure of a prefix that is not tried again by itself, without another try."""
+    kind = FAILURE_OF.get(held.reason)
+    says = kind.says if kind else "The compaction failed."
+    return CompactionError(
+        held.reason,
+        detail=f"{says} While history and policy are unchanged it is not tried again by itself "
+        f"(failures so far: {held.attempts}).",
+        retryable=False,
+    )

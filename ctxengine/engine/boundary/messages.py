@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from ctxengine.engine.derive import Derivation, facts_of
 from ctxengine.engine.events import EventDraft, EventType
@@ -30,7 +30,7 @@ class MessageCall(BaseModel):
 
 
 class Message(BaseModel):
-    """One canonical message, whole and as the host has it."""
+    """One canonical message, whole and as the host has it. A field that means nothing for its role is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,7 +41,34 @@ class Message(BaseModel):
     """For a tool's message: the call it answers."""
     is_error: bool = False
     retain: Literal["objective", "reminder", "hook", "operation"] | None = None
+    """For what a user or a tool says: what it is kept for behind every checkpoint."""
     operation_id: str | None = None
+    """For a tool's message: the operation it belongs to."""
+
+    @model_validator(mode="after")
+    def _means_something(self) -> Self:
+        given = {
+            name
+            for name, field in type(self).model_fields.items()
+            if getattr(self, name) != field.default
+        }
+        for name in sorted(given & _ROLES.keys()):
+            if self.role not in _ROLES[name]:
+                raise ValueError(
+                    f"`{name}` means nothing on a message of the role {self.role}; "
+                    f"it may stand on: {', '.join(_ROLES[name])}. Leave it out."
+                )
+        return self
+
+
+_ROLES: dict[str, tuple[str, ...]] = {
+    "calls": ("assistant",),
+    "call_id": ("tool",),
+    "is_error": ("tool",),
+    "retain": ("user", "tool"),
+    "operation_id": ("tool",),
+}
+"""Where each field that is not on every message may stand."""
 
 
 def append_messages(
@@ -82,13 +109,9 @@ def _draft(log: MemoryLog, message: Message, derivation: Derivation) -> EventDra
     )
     source = {"user": "user", "assistant": "model"}.get(message.role, "tool")
     payload: dict[str, Any] = {"format": format.value}
-    if (
-        message.retain
-        and type is not EventType.RESPONSE_COMPLETED
-        and type is not EventType.USER_MESSAGE
-    ):
+    if message.retain:
         payload["retain"] = message.retain
-    if message.operation_id and type is EventType.TOOL_RESULT:
+    if message.operation_id:
         payload["operation_id"] = message.operation_id
     if answered is not None:
         payload["answers"] = f"{answered.sequence}.{answered.ordinal}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ctxengine.engine.boundary.capability import compacts_natively
 from ctxengine.engine.boundary.checkpoint import Checkpoint, contract_of, in_force, window_items
@@ -20,6 +21,9 @@ from ctxengine.engine.items import Unit
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.run_input import fixed_frame
 from ctxengine.engine.wire.base import WireRenderer
+
+NEAR: Final = 0.9
+"""Share of what is usable from which on a request under a native window is counted exactly, every time."""
 
 
 @dataclass(frozen=True, slots=True)

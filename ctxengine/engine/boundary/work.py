@@ -77,8 +77,13 @@ class Work:
 
     @property
     def prefix(self) -> str:
-        """Digest of source and contract: what a failure is remembered by."""
-        return digest_of([self.covered.source, contract_of(self.session.plan)])
+        """Digest of source, contract and figures: what a failure is remembered by.
+
+        A mended policy or another window makes another prefix, so that what failed under the old one is tried again.
+        """
+        plan = self.session.plan
+        figures = [plan.window, plan.max_output, plan.policy.as_json()]
+        return digest_of([self.covered.source, contract_of(plan), figures])
 
     @property
     def allowance(self) -> int:

@@ -154,40 +154,23 @@ def _spans(checkpoint: Checkpoint, retained: list[Unit], tokens: int) -> tuple[S
         trust={trust.value: tokens},
         numbers={"event": checkpoint.sequence, "by_provider": int(checkpoint.kind == "native")},
     )
-    left = tuple(
-        Span(
-            row=10,
-            from_item=f"{first}.0",
-            to_item=f"{last}.0",
-            form=Form.OUT,
-            reason=Reason.LEFT_IN_ARCHIVE,
-            items=0,
-            tokens=0,
-        )
-        for first, last in checkpoint.left_out
-    )
-    selected = tuple(
-        Span(
-            row=10,
-            from_item=f"{first}.0",
-            to_item=f"{last}.0",
-            form=Form.OUT,
-            reason=Reason.RECOVERED,
-            items=0,
-            tokens=0,
-        )
-        for first, last in checkpoint.ranges
-    )
-    again = tuple(
-        Span(
-            row=10,
-            from_item=f"{unit.sequence}.0",
-            to_item=f"{unit.last_sequence}.0",
-            form=Form.WHOLE,
-            reason=Reason.RETAINED,
-            items=0,
-            tokens=0,
-        )
+    left = [_range(first, last, Reason.LEFT_IN_ARCHIVE) for first, last in checkpoint.left_out]
+    selected = [_range(first, last, Reason.RECOVERED) for first, last in checkpoint.ranges]
+    again = [
+        _range(unit.sequence, unit.last_sequence, Reason.RETAINED, form=Form.WHOLE)
         for unit in retained
-    )
+    ]
     return (covered, shown, *left, *selected, *again)
+
+
+def _range(first: int, last: int, reason: Reason, *, form: Form = Form.OUT) -> Span:
+    """What became of a range of row 10; its tokens are told elsewhere."""
+    return Span(
+        row=10,
+        from_item=f"{first}.0",
+        to_item=f"{last}.0",
+        form=form,
+        reason=reason,
+        items=0,
+        tokens=0,
+    )

@@ -7,6 +7,7 @@ comes near the limit. An estimate alone admits none of these.
 from __future__ import annotations
 
 from ctxengine.engine.boundary.failures import CompactionError, ContextLengthError
+from ctxengine.engine.boundary.prepare import NEAR
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.inputs import Prepared
 from ctxengine.engine.request import ModelRequest
@@ -14,9 +15,6 @@ from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.service.boundary.ask import refused, too_long
 from ctxengine.service.boundary.ports import ServiceNative
 from ctxengine.service.specs import Actor, ServiceError
-
-NEAR = 0.9
-"""Share of what is usable from which on a request under a window is counted exactly."""
 
 
 def admit(

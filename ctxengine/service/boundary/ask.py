@@ -10,6 +10,7 @@ from ctxengine.engine.boundary.failures import (
     ContextLengthError,
     Held,
     held_back,
+    told_again,
 )
 from ctxengine.engine.boundary.prepare import Situation, work_of
 from ctxengine.engine.boundary.work import Work
@@ -116,10 +117,7 @@ def _refuse_held(situation: Situation, work: Work) -> None:
         return
     now = utc_now()
     if held.again_at is None:
-        detail = ""
-        if held.reason == "attempts_exhausted":
-            detail = f"This unchanged history failed {held.attempts} times."
-        raise CompactionError(held.reason, detail=detail)
+        raise told_again(held)
     left = (held.again_at - now).total_seconds()
     if left > 0:
         raise CompactionError(held.reason, retry_after_s=left)

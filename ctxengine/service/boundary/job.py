@@ -5,10 +5,13 @@ It fails once and says so: another try is made when a request asks for it, after
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import logging
+from typing import Any
 from uuid import uuid4
 
-from ctxengine.engine.boundary.failures import CompactionError
+from django.db import InterfaceError, OperationalError, transaction
+
+from ctxengine.engine.boundary.failures import CompactionError, outcome_of
 from ctxengine.engine.boundary.native import make_window
 from ctxengine.engine.boundary.note import make_note
 from ctxengine.engine.boundary.prepare import work_of
@@ -24,9 +27,14 @@ from ctxengine.service.boundary.ports import ServiceNative, ServiceNotes
 from ctxengine.service.boundary.wanted import WantedCheckpoint
 from ctxengine.service.clock import utc_now
 from ctxengine.service.jobs.context import JobContext
-from ctxengine.service.jobs.stops import JobCancelled, JobFailed, LeaseLost
+from ctxengine.service.jobs.stops import JobCancelled, JobDelayed, JobFailed, LeaseLost
+from ctxengine.service.jobs.verdict import verdict_on
 from ctxengine.service.specs import ServiceError
 from ctxengine.service.wiring import log_of, renderer_of
+
+_log = logging.getLogger(__name__)
+_LATEST = 50
+"""So many of the newest starts and ends are looked through for a start without an end."""
 
 
 def run(context: JobContext) -> dict[str, Any]:
@@ -35,12 +43,13 @@ def run(context: JobContext) -> dict[str, Any]:
     Raises:
         JobFailed: nothing was installed; the session's log says why.
         JobCancelled: somebody asked for its end; nothing was installed.
+        LeaseLost: another worker has the job; this one wrote nothing since.
     """
     return _Operation(context).run()
 
 
 class _Operation:
-    """One attempt."""
+    """One attempt. Whatever ends it, the log says so, unless another worker has the job by then."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
@@ -58,20 +67,28 @@ class _Operation:
     def run(self) -> dict[str, Any]:
         """Make and install."""
         try:
-            work, native = self._work()
-        except CompactionError as error:
-            self._fail(error, None)
-        self._begin(work, native)
-        try:
-            self._context.progress("asking the provider" if native else "writing the note", 10)
-            made = self._made(work, native)
-            self._context.check()
+            self._end_abandoned()
+            return self._installed()
+        except LeaseLost:
+            raise  # Another worker has the job: it ends what this one began.
+        except JobCancelled:
+            self._end(CompactionError("cancelled"))
+            raise
         except CompactionError as error:
             if error.reason == "cancelled":
-                self._cancelled(work)
-            self._fail(error, work)
-        except (JobCancelled, LeaseLost):
-            self._cancelled(work)
+                self._broken_off()
+            self._end(error)
+            raise JobFailed(error.reason, error.message) from error
+        except BaseException as error:
+            self._end_at_last(error)
+            raise
+
+    def _installed(self) -> dict[str, Any]:
+        work, native = self._work()
+        self._begin(work, native)
+        self._context.progress("asking the provider" if native else "writing the note", 10)
+        made = self._made(work, native)
+        self._context.check()
         self._context.progress("installing", 95)
         done = install(
             self._context,
@@ -83,7 +100,7 @@ class _Operation:
             wanted=self._wanted,
         )
         if done is None:
-            self._fail(CompactionError("superseded"), work, outcome="superseded")
+            raise CompactionError("superseded")
         return done
 
     def _work(self) -> tuple[Work, bool]:
@@ -170,34 +187,81 @@ class _Operation:
 
     # --- ending ---
 
-    def _append(self, draft: EventDraft) -> None:
-        self._log.append([draft], expected=None, at=utc_now())
+    def _append(self, *drafts: EventDraft) -> None:
+        """Append while the job is ours.
 
-    def _fail(
-        self, error: CompactionError, work: Work | None, *, outcome: str = "failed"
-    ) -> NoReturn:
-        if error.reason == "superseded":
-            outcome = "superseded"
+        Raises:
+            LeaseLost: another worker has it; nothing was written.
+        """
+        with transaction.atomic():
+            self._context.hold()
+            self._log.append(list(drafts), expected=None, at=utc_now())
+
+    def _end(self, error: CompactionError) -> None:
         self._append(
             finish(
                 operation=self._id,
-                outcome=outcome,
-                prefix=work.prefix if work else self._wanted.prefix,
+                outcome=outcome_of(error),
+                prefix=self._wanted.prefix,
                 run=self._wanted.run,
                 error=error,
             )
         )
-        raise JobFailed(error.reason, error.message)
 
-    def _cancelled(self, work: Work) -> NoReturn:
-        error = CompactionError("cancelled")
-        self._append(
-            finish(
-                operation=self._id,
-                outcome="cancelled",
-                prefix=work.prefix,
-                run=self._wanted.run,
-                error=error,
-            )
+    def _end_at_last(self, error: BaseException) -> None:
+        """Say how an attempt ended that met what nobody foresaw: a defect, a race, a database that went away."""
+        try:
+            self._end(CompactionError(_reason_of(error)))
+        except (OperationalError, InterfaceError):
+            # The next attempt, or the next job of the session, ends it: see `_end_abandoned`.
+            _log.warning("the end of operation %s could not be written", self._id)
+
+    def _end_abandoned(self) -> None:
+        """End operations that a lost worker began: only one job of a session runs at once, and this one does."""
+        latest = self._log.latest(
+            {EventType.BOUNDARY_STARTED, EventType.BOUNDARY_FINISHED}, limit=_LATEST
         )
-        raise JobCancelled
+        ended = {
+            event.payload["operation"]
+            for event in latest
+            if event.type is EventType.BOUNDARY_FINISHED
+        }
+        left = [event for event in latest if event.payload["operation"] not in ended]
+        drafts = [
+            finish(
+                operation=event.payload["operation"],
+                outcome="failed",
+                prefix=event.payload["prefix_sha256"],
+                run=event.run,
+                error=CompactionError("interrupted"),
+            )
+            for event in reversed(left)
+        ]
+        if drafts:
+            self._append(*drafts)
+
+    def _broken_off(self) -> None:
+        """What a call that was let go means: the lease is lost, or somebody asked for the end, or neither after all.
+
+        Raises:
+            LeaseLost: another worker has the job.
+            JobCancelled: somebody asked for its end; that is written.
+            JobDelayed: neither holds; the work is still wanted.
+        """
+        try:
+            self._context.check()
+        except JobCancelled:
+            self._end(CompactionError("cancelled"))
+            raise
+        error = CompactionError("interrupted")
+        self._end(error)
+        raise JobDelayed(error.reason, error.message)
+
+
+def _reason_of(error: BaseException) -> str:
+    """The code of the table for what is no failure of a compaction."""
+    if not isinstance(error, Exception):
+        return "interrupted"
+    if isinstance(error, ServiceError) and error.code == "stale_head":
+        return "superseded"
+    return "interrupted" if verdict_on(error).again else "internal"

@@ -99,11 +99,15 @@ class ServiceNative:
                 **self._who, provider=self._plan.provider, body=json.loads(body), timeout_s=COUNT_S
             )
         except ProviderError as error:
-            if error.code in {"over_length", "count_unavailable"} or error.retryable:
-                code = (
-                    "native_input_oversized" if error.code == "over_length" else "count_unavailable"
-                )
-                raise CompactionError(code, retry_after_s=error.retry_after_s) from None
+            if error.code == "over_length":
+                raise CompactionError("native_input_oversized") from None
+            if error.code == "count_unavailable" or error.retryable:
+                # Without an endpoint there never will be a count; one that is down or busy may come back.
+                raise CompactionError(
+                    "count_unavailable",
+                    retry_after_s=error.retry_after_s,
+                    retryable=error.retryable,
+                ) from None
             raise typed(error) from None
 
     def compact(self, body: bytes) -> NativeAnswer:
