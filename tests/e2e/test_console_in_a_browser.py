@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from ctxengine.ledger.models import Role, Tenant
+from ctxengine.ledger.models import ItemRow, Role, Tenant
 from ctxengine.service.working_state import working_state_view
 from tests.factories import (
     PASSWORD,
@@ -102,6 +102,11 @@ class Desk:
             "persona": f"personas/of/{PRINCIPAL}/",
             "agents": "agents/?name=coder&version=12",
             "item": f"{session}items/3.0/",
+            "turns": f"{session}turns/",
+            "turns weighed": f"{session}turns/?for=Which+test+is+flaky",
+            "evidence": f"{session}evidence/{result_of(self.session)}/?lines=1-2",
+            "checkpoints": f"{session}checkpoints/",
+            "lab": f"lab/?session={self.session.id}",
             "rows": f"requests/{late}/",
             "items": f"requests/{late}/items/",
             "json": f"requests/{request}/json/",
@@ -258,6 +263,12 @@ def test_everything_can_be_read_and_done_without_javascript(desk: Desk) -> None:
     page.get_by_label("Search", exact=True).fill("no such thing")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_text("No session matches.")).to_be_visible()
+
+
+def result_of(session: LiveSession) -> str:
+    row = ItemRow.objects.filter(session_id=session.id, kind="tool_result").first()
+    assert row is not None
+    return f"{row.sequence}.{row.ordinal}"
 
 
 def constraint_of(session: LiveSession) -> str:

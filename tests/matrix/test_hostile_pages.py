@@ -92,14 +92,37 @@ def test_hostile_content_is_inert_on_every_page() -> None:
     client.force_login(make_person(tenant))
     sequences = Event.objects.filter(session_id=session.id, body_id__isnull=False)
     items = ItemRow.objects.filter(session_id=session.id)
-    paths = ["", "sessions/", "requests/", "imports/", "keys/", f"sessions/?q={MARKUP[:80]}"]
+    paths = [
+        "",
+        "sessions/",
+        "requests/",
+        "imports/",
+        "keys/",
+        *(f"{tab}/?{urlencode({'q': HOSTILE})}" for tab in ("sessions", "requests")),
+    ]
+    paths += ["alerts/", "audit/", "members/", "api-keys/", f"lab/?session={session.id}"]
+    paths += [f"search/?{urlencode({'q': words})}" for words in ("alert", HOSTILE)]
     paths += [f"sessions/{session.id}/{tab}" for tab in ("", "events/", "plan/")]
+    paths += [f"sessions/{session.id}/{tab}/" for tab in ("turns", "checkpoints", "settings")]
+    paths += [f"sessions/{session.id}/turns/?{urlencode({'for': HOSTILE})}"]
     paths += [f"sessions/{session.id}/events/{event.sequence}/" for event in sequences]
     for item in items:
         name = f"{item.sequence}.{item.ordinal}"
         paths += [f"sessions/{session.id}/{kind}/{name}/" for kind in ("items", "f/item")]
+        if item.kind == "tool_result":
+            paths += [
+                f"sessions/{session.id}/evidence/{name}/{part}" for part in ("", "?lines=1-2")
+            ]
     for request in session.requests:
-        tabs = ("", "items/", "json/", "change/", "events/", "f/part/?part=messages.0")
+        tabs = (
+            "",
+            "items/",
+            "json/",
+            "change/",
+            "events/",
+            "take-away/",
+            "f/part/?part=messages.0",
+        )
         paths += [f"requests/{request}/{tab}" for tab in tabs]
     for path in paths:
         response = client.get(f"/t/{tenant.slug}/{path}")
