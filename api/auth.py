@@ -94,6 +94,17 @@ class HasScope(BasePermission):
         return True
 
 
+def need_operate(request: Any) -> None:
+    """Let a key pass that may see secrets: only for `raw=1`, which any reader may leave out.
+
+    Raises:
+        ScopeMissing: the key does not hold `operate`.
+    """
+    held = request.auth.scopes if isinstance(request.auth, KeyIdentity) else ()
+    if not OPERATE & {str(scope) for scope in held}:
+        raise ScopeMissing(OPERATE, frozenset(str(scope) for scope in held))
+
+
 def actor_of(request: Any, idempotency_key: str = "") -> Actor:
     """Who acts, for the use cases. Only for views behind `HasScope`."""
     identity: KeyIdentity = request.auth

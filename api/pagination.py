@@ -114,6 +114,10 @@ def flag(note: str) -> Parameter:
     return Parameter(parse, note, {"type": "string", "enum": ["0", "1"], "default": "0"})
 
 
+RAW = flag("Leave secrets unmasked: needs the scope `operate`, and stands in the audit log.")
+"""Of every endpoint that shows stored content."""
+
+
 def word(note: str, *allowed: str) -> Parameter:
     """A parameter that holds one of a few words, or any short text where none are named."""
 

@@ -11,17 +11,20 @@ from api.pagination import DEFAULT_LIMIT, Page
 from api.reads.sessions import require_session
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import Body, Event
+from ctxengine.service.raw_reads import masked_body, note_raw_read
+from ctxengine.service.specs import Actor
 
 BODY_PAGE_BYTES = 8 * 1024 * 1024
 """A page with bodies ends early once it holds this much content; it always holds one event."""
 
 
-def event_page(tenant_id: UUID, session_id: UUID, query: dict[str, Any]) -> Page:
-    """One page of events. Two queries, three with bodies.
+def event_page(actor: Actor, session_id: UUID, query: dict[str, Any]) -> Page:
+    """One page of events. Two queries, three with bodies; bodies with secrets are noted in the audit log.
 
     Raises:
         Problem: `not_found`.
     """
+    tenant_id = actor.tenant_id
     require_session(tenant_id, session_id)
     size = query.get("limit", DEFAULT_LIMIT)
     rows = Event.objects.filter(tenant_id=tenant_id, session_id=session_id)
@@ -38,16 +41,25 @@ def event_page(tenant_id: UUID, session_id: UUID, query: dict[str, Any]) -> Page
         ids = [event.body_id for event in shown if event.body_id is not None]
         owned = Body.objects.filter(tenant_id=tenant_id, session_id=session_id, id__in=ids)
         bodies = {body.id: body for body in owned}
-    items = [to_json(_event(event, bodies, bool(query.get("bodies")))) for event in shown]
+        if query.get("raw") and shown:
+            what = f"events {shown[0].sequence} to {shown[-1].sequence}"
+            note_raw_read(actor=actor, session_id=session_id, what=what)
+    items = [to_json(_event(event, bodies, query)) for event in shown]
     more = len(found) > len(shown)
     return Page(items, [shown[-1].sequence] if more else None)
 
 
-def body_forms(data: bytes) -> dict[str, str]:
-    """Content as people and programs read it: what a model would see, and the bytes themselves."""
+def body_forms(data: bytes, *, raw: bool) -> dict[str, str]:
+    """Content as people and programs read it: what a model would see, and the text as received.
+
+    Args:
+        raw: leave secrets as they are.
+    """
+    text = data.decode("utf-8", "surrogatepass")
+    shown = text if raw else masked_body(text)
     return {
-        "text": model_view(data.decode("utf-8", "surrogatepass")),
-        "raw_base64": base64.b64encode(data).decode(),
+        "text": model_view(shown),
+        "raw_base64": base64.b64encode(shown.encode("utf-8", "surrogatepass")).decode(),
     }
 
 
@@ -60,7 +72,7 @@ def _affordable(events: list[Event]) -> list[Event]:
     return events
 
 
-def _event(event: Event, bodies: dict[UUID, Body], wanted: bool) -> dict[str, Any]:
+def _event(event: Event, bodies: dict[UUID, Body], query: dict[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {
         "sequence": event.sequence,
         "type": event.type,
@@ -73,15 +85,15 @@ def _event(event: Event, bodies: dict[UUID, Body], wanted: bool) -> dict[str, An
         "hash": event.hash,
         "recorded_at": event.recorded_at,
     }
-    if wanted:
+    if query.get("bodies"):
         body = bodies.get(event.body_id) if event.body_id else None
-        line["body"] = _body(body)
+        line["body"] = _body(body, raw=bool(query.get("raw")))
     return line
 
 
-def _body(body: Body | None) -> dict[str, Any] | None:
+def _body(body: Body | None, *, raw: bool) -> dict[str, Any] | None:
     if body is None:
         return None
     if body.erased_at is not None:
         return {"text": "", "raw_base64": "", "erased_at": body.erased_at}
-    return {**body_forms(bytes(body.data)), "erased_at": None}
+    return {**body_forms(bytes(body.data), raw=raw), "erased_at": None}

@@ -11,21 +11,36 @@ from ctxengine.engine.ids import ItemId
 from ctxengine.engine.items import FilePart, ForeignPart, ImagePart, Part, TextPart
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.queries.items import item_content
+from ctxengine.service.raw_reads import masked_body, masked_part, masked_text, note_raw_read
+from ctxengine.service.specs import Actor
 
 
-def item_facts(tenant_id: UUID, session_id: UUID, item: ItemId) -> dict[str, Any]:
-    """The item's facts and its content in both forms. Three queries.
+def item_facts(
+    actor: Actor, session_id: UUID, item: ItemId, *, raw: bool = False
+) -> dict[str, Any]:
+    """The item's facts and its content in both forms, secrets masked. Three queries.
+
+    Args:
+        raw: leave secrets as they are; it stands in the audit log.
 
     Raises:
         Problem: `not_found`.
     """
-    found = item_content(tenant_id, session_id, item)
+    found = item_content(actor.tenant_id, session_id, item)
     if found is None:
         raise Problem("not_found", f"The session {session_id} has no item {item} for this key.")
     line, decoded = found.line, found.decoded
     parts = decoded.parts if decoded else ()
-    text = "".join(_text_of(part) for part in parts)
     arguments = decoded.arguments if decoded else None
+    body = found.raw
+    if raw:
+        note_raw_read(actor=actor, session_id=session_id, what=f"item {item}")
+    else:
+        parts = tuple(map(masked_part, parts))
+        arguments = None if arguments is None else masked_body(arguments)
+        body = masked_body(body)
+    text = "".join(_text_of(part) for part in parts)
+    text = text if raw else masked_text(text)
     return {
         "id": str(line.id),
         "kind": line.kind,
@@ -49,7 +64,7 @@ def item_facts(tenant_id: UUID, session_id: UUID, item: ItemId) -> dict[str, Any
         "arguments": None if arguments is None else model_view(arguments),
         "arguments_base64": None if arguments is None else _base64(arguments),
         "parts": [_part(part) for part in parts],
-        "body_base64": _base64(found.raw),
+        "body_base64": _base64(body),
         "problem": found.problem,
     }
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from api.answers import json_response, to_json
+from api.answers import json_response, stored_json, to_json
 from api.auth import OPERATE, READ, Scopes
 from api.edits import EITHER
 from api.later import later_json
@@ -152,13 +152,13 @@ class CompactWrite(JsonWrite[Compact]):
         done = compact(actor=actor, session_id=ids["session"], spec=spec)
         if done.job is not None:
             return Done({"job": str(done.job.id)}, to_json(later_json(done.job)), 202)
-        return Done(done.as_json(), to_json(done.as_json()))
+        return Done(done.as_json(), stored_json(done.as_json()))
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The same answer: figures of our own, kept with the mark; a job as it stands now."""
         if "job" in resource:
             return to_json(later_json(require_job(actor.tenant_id, UUID(resource["job"]))))
-        return to_json(dict(resource))
+        return stored_json(dict(resource))
 
 
 class UndoWrite(JsonWrite[UndoCompaction]):
@@ -173,11 +173,11 @@ class UndoWrite(JsonWrite[UndoCompaction]):
         event = undo_compaction(
             actor=actor, session_id=ids["session"], event=int(ids["event"]), spec=spec
         )
-        return Done({"event": event}, to_json({"event": event}))
+        return Done({"event": event}, stored_json({"event": event}))
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The same answer."""
-        return to_json(dict(resource))
+        return stored_json(dict(resource))
 
 
 class CompactionsView(WriteView):

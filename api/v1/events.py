@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from api import pagination
 from api.answers import json_response
+from api.auth import need_operate
 from api.openapi import FREE, TEXT, TIME, UUID_TEXT, WHOLE, nullable, page_of, record
 from api.reads.events import event_page
 from api.schema import Component, Operation, Operations, Parameters
@@ -17,8 +18,12 @@ from api.views import ReadView
 from ctxengine.engine.events import EventType
 
 BODY_FORMS = {
-    "text": {**TEXT, "description": "As a model would see it."},
-    "raw_base64": {"type": "string", "format": "byte", "description": "Exactly as received."},
+    "text": {**TEXT, "description": "As a model would see it, secrets masked."},
+    "raw_base64": {
+        "type": "string",
+        "format": "byte",
+        "description": "As received; secrets masked without `raw=1`.",
+    },
     "erased_at": nullable(TIME),
 }
 EVENT = Component(
@@ -49,7 +54,8 @@ class EventsView(ReadView):
         "after": pagination.sequence("Only events after this sequence."),
         "type": pagination.word("Only this type.", *(kind.value for kind in EventType)),
         "run": pagination.identifier("Only events of this run."),
-        "bodies": pagination.flag("With the content of each event."),
+        "bodies": pagination.flag("With the content of each event, secrets masked."),
+        "raw": pagination.RAW,
         "limit": pagination.limit(),
         "cursor": pagination.cursor(int),
     }
@@ -67,5 +73,8 @@ class EventsView(ReadView):
 
     def get(self, request: Request, session: UUID) -> HttpResponse:
         """One page of events."""
-        page = event_page(self.actor().tenant_id, session, self.query())
+        query = self.query()
+        if query.get("raw"):
+            need_operate(request)
+        page = event_page(self.actor(), session, query)
         return json_response(page.as_json())

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 
 from api import pagination
 from api.answers import json_response, to_json
+from api.auth import need_operate
 from api.openapi import component_of
 from api.problems import Problem
 from api.schema import Operation, Operations, Parameters
@@ -30,6 +31,7 @@ class EvidenceView(ReadView):
         "chars": pagination.word(
             "The characters wanted as `part`, such as 1-8000; of the lines where both are named."
         ),
+        "raw": pagination.RAW,
     }
     operations: ClassVar[Operations] = {
         "GET": Operation(
@@ -37,7 +39,7 @@ class EvidenceView(ReadView):
             summary="Read a stored result in every form a request can show",
             tag="sessions",
             answer=EVIDENCE,
-            answer_note="The result. Texts are as a model would see them; `items/{item}` has the bytes as received.",
+            answer_note="The result. Texts are as a model would see them, secrets masked.",
             parameters=parameters,
             problems=("invalid_parameter",),
         )
@@ -46,12 +48,16 @@ class EvidenceView(ReadView):
     def get(self, request: Request, session: UUID, item: ItemId) -> HttpResponse:
         """The forms."""
         query = self.query()
+        raw = query.get("raw", False)
+        if raw:
+            need_operate(request)
         found = evidence_of(
             actor=self.actor(),
             session_id=session,
             item=item,
             lines=_range(query, "lines"),
             chars=_range(query, "chars"),
+            raw=raw,
         )
         return json_response(to_json({name: getattr(found, name) for name in Evidence.__slots__}))
 

@@ -10,13 +10,12 @@ from rest_framework.request import Request
 
 from api import pagination
 from api.answers import joined, json_response, to_json
-from api.auth import OPERATE, ScopeMissing
+from api.auth import need_operate
 from api.openapi import FREE
 from api.schema import Component, Operation, Operations, Parameters
 from api.views import ReadView
 from ctxengine.engine.exporters.registry import FORMATS
 from ctxengine.service.export_session import export_session
-from ctxengine.service.issue_key import KeyIdentity
 
 FORMAT_HEADER = "Export-Format"
 LEFT_OUT_HEADER = "Export-Left-Out"
@@ -32,7 +31,7 @@ class ExportView(ReadView):
         "report": pagination.flag(
             "Answer `{format, left_out, document}`; without it the document alone."
         ),
-        "raw": pagination.flag("Leave secrets unmasked: needs the scope `operate`."),
+        "raw": pagination.RAW,
     }
     operations: ClassVar[Operations] = {
         "GET": Operation(
@@ -55,7 +54,7 @@ class ExportView(ReadView):
         query = self.query()
         raw = query.get("raw", False)
         if raw:
-            _need_operate(request)
+            need_operate(request)
         made = export_session(
             actor=self.actor(), session_id=session, format=query.get("format", ""), raw=raw
         )
@@ -67,9 +66,3 @@ class ExportView(ReadView):
         response[FORMAT_HEADER] = made.format
         response[LEFT_OUT_HEADER] = str(sum(line.items for line in made.left_out))
         return response
-
-
-def _need_operate(request: Request) -> None:
-    held = request.auth.scopes if isinstance(request.auth, KeyIdentity) else ()
-    if "operate" not in held:
-        raise ScopeMissing(OPERATE, frozenset(str(scope) for scope in held))

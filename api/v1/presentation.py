@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from api.answers import to_json
+from api.answers import stored_json
 from api.auth import OPERATE, Scopes
 from api.openapi import TEXT, WHOLE, component_of, listed, nullable, record
 from api.schema import Component, Operation, Operations
@@ -50,11 +50,11 @@ class PresentWrite(JsonWrite[Present]):
     def perform(self, actor: Actor, spec: Present, ids: Mapping[str, Any]) -> Done:
         """Write the act."""
         done = set_presentation(actor=actor, session_id=ids["session"], spec=spec)
-        return Done(done.as_json(), to_json(done.as_json()))
+        return Done(done.as_json(), stored_json(done.as_json()))
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The same answer."""
-        return to_json(dict(resource))
+        return stored_json(dict(resource))
 
 
 class PresentationView(WriteView):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from api.answers import to_json
+from api.answers import stored_json
 from api.openapi import NUMBER, TEXT, record
 from api.schema import Component, Operation, Operations
 from api.shapes.containers import Member, Record, build
@@ -45,7 +45,7 @@ class ResetWrite(JsonWrite[ResetSession]):
 
     def rebuild(self, actor: Actor, resource: Mapping[str, Any]) -> bytes:
         """The figures of the reset."""
-        return to_json(dict(resource))
+        return stored_json(dict(resource))
 
 
 class ResetView(WriteView):

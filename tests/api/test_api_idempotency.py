@@ -59,6 +59,15 @@ def test_opening_a_session_twice_opens_one(door: Door, tenant: UUID) -> None:
     assert SessionRow.objects.filter(tenant_id=tenant).count() == 1
 
 
+def test_acts_on_the_history_are_answered_to_the_byte(door: Door) -> None:
+    session, run = answer_to_make(door)
+    door.says(run, {"type": "text", "text": "Hi."})
+    target = next(e for e in door.events(session) if e["type"] == "user.message.created")
+    act = {"target": str(target["sequence"]), "form": "pinned", "note": "needed"}
+    check_same(*sent_twice(door, f"sessions/{session}/presentation", act))
+    check_same(*sent_twice(door, f"sessions/{session}/compactions", {"preview": True}))
+
+
 def test_starting_a_run_twice_starts_one(door: Door) -> None:
     session = door.open()
     check_same(*sent_twice(door, f"sessions/{session}/runs", {"message": "Hello \u0000 \ud83d"}))

@@ -17,13 +17,14 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.queries.turns import turn_spans
 from ctxengine.service.access import not_found, session_of
 from ctxengine.service.control.recall import recalled
+from ctxengine.service.raw_reads import masked_item, note_raw_read
 from ctxengine.service.specs import Actor
 from ctxengine.service.wiring import log_of
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One stored result. Texts are as a model would see them."""
+    """One stored result. Texts are as a model would see them, secrets masked; characters and lines are counted in them."""
 
     id: str
     """`session:sequence.ordinal`."""
@@ -74,8 +75,12 @@ def evidence_of(
     item: ItemId,
     lines: LineRange | None = None,
     chars: LineRange | None = None,
+    raw: bool = False,
 ) -> Evidence:
     """A result in all its forms.
+
+    Args:
+        raw: leave secrets as they are. Only for those who may see them; it stands in the audit log.
 
     Raises:
         ServiceError: 404 where the session holds no result of that id.
@@ -91,11 +96,15 @@ def evidence_of(
     turn = next((span.number for span in reversed(spans) if span.first <= unit.sequence), 0)
     call = next((i for i in unit.items if _is_call_of(i, found)), None)
     wish = RecallWish(Recallable.ID, str(item), lines, chars)
+    # Masked before anything is cut: no range asked for may show a secret piece by piece.
+    forms = forms_of(found if raw else masked_item(found))
+    if raw:
+        note_raw_read(actor=actor, session_id=session.id, what=f"evidence {item}")
     return _evidence(
         session.id,
         found,
-        forms_of(found),
-        part=part_of(forms_of(found).whole, wish),
+        forms,
+        part=part_of(forms.whole, wish),
         turn=turn,
         call=str(call.id) if call is not None else "",
         recorded_at=event.recorded_at,
