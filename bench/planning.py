@@ -3,8 +3,9 @@
     python bench/planning.py [--turns 50 1000] [--steps 25] [--model anthropic/claude-sonnet-4-6] [--budget TOKENS]
 
 A made-up transcript of short turns ends in a long one. Timed are the plans at the starts of turns and every step of the last
-one: select, build, validate, hash, manifest. `plan` is the median of the last eight, `packet_plan` the slowest of them: the one
-that grew a packet. In memory, on one thread; nothing is asserted.
+one: select, build, validate, hash, manifest. `plan` is the median of the last eight, `packet_plan` the slowest: the one that
+grew a packet. On one thread; nothing is asserted. The log is the one in memory: what Postgres reads and sends is no part of
+these figures; `tests/service/test_step_cost.py` counts it.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ TERMS: dict[str, Term] = {
     ),
     "unit": Term(
         "unit",
-        "What a cut or a yield may take: one assistant step with all its results, or one message.",
+        "The smallest thing that is left out or shortened: a message, or an assistant's answer with the results of its calls.",
         _LEDGER,
     ),
     "session": Term(
@@ -47,7 +47,7 @@ TERMS: dict[str, Term] = {
     ),
     "run": Term(
         "run",
-        "One turn of a session: from a user message to the final answer.",
+        "What a session does for one message of its user, up to the answer that ends it.",
         _LEDGER,
     ),
     "step": Term(
@@ -145,7 +145,7 @@ TERMS: dict[str, Term] = {
     ),
     "engine": Term(
         "engine",
-        "How history is projected: suffix, working_set or boundary. Fixed for a session.",
+        "Who decides what requests show of the past: `suffix`, `working_set` or `boundary`. Fixed for a session.",
         _REQUEST,
     ),
     "working_state": Term(
@@ -247,7 +247,7 @@ TERMS: dict[str, Term] = {
     ),
     "proof": Term(
         "proof",
-        "A recorded request is rebuilt from the ledger and its hash compared with the recorded one.",
+        "The request is made again out of what the ledger holds; it must hash to the same value as when it was recorded.",
         _FIGURES,
     ),
     "reconstructed": Term(

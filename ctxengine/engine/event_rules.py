@@ -28,7 +28,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.USER_MESSAGE,
         "A user's message: opens a run.",
-        ("format", "run_number", "scopes", "timezone", "surface", "at", "extra"),
+        ("format", "run_number", "scopes", "timezone", "surface", "retain", "at", "extra"),
         content=True,
     ),
     EventRule(
@@ -120,6 +120,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
             "outcome",
             "trust",
             "version",
+            "bare",
         ),
     ),
     EventRule(

@@ -1,7 +1,7 @@
 """Items and units: what a session's history is made of (design 2).
 
-An event is one message as it arrived; the items in it are addressed by (sequence, ordinal). A unit is what a cut, a
-yield or a fold may take: one assistant step with all its results, or one message.
+An event is one message as it arrived; the items in it are addressed by (sequence, ordinal). Units are the
+smallest things that cuts, yields and folds take out: a message, or an assistant's answer and whatever its calls brought.
 """
 
 from __future__ import annotations

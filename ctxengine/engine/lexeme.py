@@ -160,14 +160,26 @@ class Node:
         return self._elements
 
     def _span(self) -> tuple[int, int]:
-        if self._start < 0 and self._place is not None:
-            parent, place = self._place
-            if isinstance(place, int):
-                parent._locate_elements()
-            else:
-                found = next(node for name, node in reversed(parent.items()) if name == place)
-                self._start, self._end = found._start, found._end
+        # From the outermost node inwards, so that deep nesting costs no frames.
+        unplaced: list[Node] = []
+        node = self
+        while node._start < 0 and node._place is not None:
+            unplaced.append(node)
+            node = node._place[0]
+        for node in reversed(unplaced):
+            node._find_start()
         return self._start, self._end
+
+    def _find_start(self) -> None:
+        """Find where this node stands in a parent whose own place is known."""
+        if self._place is None:
+            return
+        parent, place = self._place
+        if isinstance(place, int):
+            parent._locate_elements()
+        else:
+            found = next(node for name, node in reversed(parent.items()) if name == place)
+            self._start, self._end = found._start, found._end
 
     def _locate_elements(self) -> None:
         text = self._text

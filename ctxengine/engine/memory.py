@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from ctxengine.engine.events import EventDraft, EventType
@@ -204,12 +204,18 @@ class MemoryLog:
         return self._by_type.get(type, [])[::-1]
 
     def latest(
-        self, types: Collection[EventType], *, limit: int | None = None
+        self,
+        types: Collection[EventType],
+        *,
+        limit: int | None = None,
+        skip: int = 0,
+        after: EventSeq = EventSeq(0),
     ) -> Sequence[EventRecord]:
         """The newest events of these types, newest first."""
         lists = [reversed(self._by_type[type]) for type in types if type in self._by_type]
         found = merge(*lists, key=lambda event: event.sequence, reverse=True)
-        return list(islice(found, limit))
+        behind = takewhile(lambda event: event.sequence > after, found)
+        return list(islice(behind, skip, None if limit is None else skip + limit))
 
     def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:
         """Raw texts of several bodies; None for an erased one."""

@@ -177,9 +177,19 @@ class SessionLog(UnitIndex, UnitSource, Protocol):
         ...
 
     def latest(
-        self, types: Collection[EventType], *, limit: int | None = None
+        self,
+        types: Collection[EventType],
+        *,
+        limit: int | None = None,
+        skip: int = 0,
+        after: EventSeq = EventSeq(0),
     ) -> Sequence[EventRecord]:
-        """The newest events of these types, newest first; all of them without a limit."""
+        """The newest events of these types, newest first; all of them without a limit.
+
+        Args:
+            skip: how many of the newest are left out.
+            after: only events behind this one.
+        """
         ...
 
     def body(self, body_id: str) -> str | None:

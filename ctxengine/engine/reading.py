@@ -108,7 +108,7 @@ def read_directive(text: str, *, served: Collection[str] = ()) -> Reading:
 
 
 def is_live(text: str) -> bool:
-    """Whether words of now stand beside something of the world, and not beside something local, a time or the agent itself."""
+    """Whether words of now belong to a thing of the outside world: not to this machine, the clock or the agent itself."""
     text = LEADING_NOW.sub("", text, count=1)
     if LIVE_WORDS.search(text) is None and LIVE_ADJECTIVE.search(text) is None:
         return False

@@ -1,7 +1,7 @@
 """From ledger items to neutral wire messages: envelopes, pointers, model view (design 6, 7.5, 7.6).
 
-User text in its own user-role message is attributed by that role and stays unwrapped; everything else below configuration
-trust stands in an envelope. Envelope syntax inside any content is escaped.
+A user's words need no envelope where a message of the user role holds nothing else: the role says whose they are. All other
+content below configuration trust stands in one. Envelope syntax inside any content is escaped.
 """
 
 from __future__ import annotations

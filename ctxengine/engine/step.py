@@ -51,8 +51,8 @@ def floors_of(
 ) -> Floors:
     """The floors in force for a plan of `plan_total` tokens.
 
-    Floors only rise, and count only for plans whose total is no larger than that of the plan that set them: a larger model
-    sees everything again (design 6). Those that came with an undone compaction do not count.
+    A floor never falls. It binds the plan that set it and every plan of at most that size, so a model with more room starts
+    from the whole session (design 6). Those that came with an undone compaction do not count.
     """
     cut = pointer = 0
     for event in yields:

@@ -6,7 +6,8 @@ directives that no other part of the request holds. Words of the user among it s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ THREAD_TOKENS = 240
 INTENT_TOKENS = 120
 TOOLS_TOKENS = 1_500
 """What the schemas of listed tools may take that a turn is shown without asking (tokens)."""
+_LINE = re.compile(r"(?m)^- turn (\d+), earlier[^\n]*(?:\n|$)")
 _LINE_WORDS = 14
 _LINE_CHARS = 120
 
@@ -137,6 +139,11 @@ def thread_text(tail: Tail, nonce_key: bytes, step: str) -> str:
             nonce=nonce(nonce_key, f"thread:{step}", "whole", digest),
         )
     )
+
+
+def without_turns(block: str, turns: Collection[int]) -> str:
+    """A block that was sent earlier in the run, without the thread's lines of these turns."""
+    return _LINE.sub(lambda line: "" if int(line[1]) in turns else line[0], block)
 
 
 def tools_text(tail: Tail, nonce_key: bytes) -> str:

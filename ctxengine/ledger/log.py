@@ -221,12 +221,19 @@ class PostgresLog:
         return [event_record(row) for row in rows.order_by("-sequence")]
 
     def latest(
-        self, types: Collection[EventType], *, limit: int | None = None
+        self,
+        types: Collection[EventType],
+        *,
+        limit: int | None = None,
+        skip: int = 0,
+        after: EventSeq = EventSeq(0),
     ) -> Sequence[EventRecord]:
         """The newest events of these types, newest first."""
         rows = Event.objects.filter(**self._key, type__in=[entry.value for entry in types])
-        ordered = rows.order_by("-sequence")
-        return [event_record(row) for row in (ordered if limit is None else ordered[:limit])]
+        if after:
+            rows = rows.filter(sequence__gt=after)
+        end = None if limit is None else skip + limit
+        return [event_record(row) for row in rows.order_by("-sequence")[skip:end]]
 
     def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:
         """Raw texts of several bodies in one query; None for an erased one."""

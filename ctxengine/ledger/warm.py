@@ -55,6 +55,8 @@ _TALK = [
         EventType.GUARD_JUDGED,
         EventType.PRESENTATION_EMITTED,
         EventType.READING_TAKEN,
+        EventType.MEMORY_READ,
+        EventType.FRESH_SENT,
     )
 ]
 """Events that change neither floors nor acts nor state nor plan."""

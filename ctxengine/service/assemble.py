@@ -235,7 +235,7 @@ def _prepare(
     )
 
     earlier = inputs_before(run) if facts.plan.fresh_rows == "appended" else None
-    sent = sent_before(log, facts.plan, earlier)
+    sent = sent_before(log, facts.plan, earlier, excluded=standing.marks.excluded)
     if earlier is not None:
         wanted = wanted.model_copy(update={"fresh_place": earlier.content_head + 1})
 
@@ -267,7 +267,8 @@ def _prepare(
         }
     )
     projection = warmth.projection(log, facts, wanted, counter)
-    tail = tail_of_run(run, log, facts.plan, wanted, projection, counter)
+    told = partial(warmth.told, log)
+    tail = tail_of_run(run, log, facts.plan, wanted, projection, counter, told)
 
     try:
         prepared = attempt(defer=facts.plan.policy.compaction == "model")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.history.left_out import turns_left_out
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Prepared, StepInputs
 from ctxengine.engine.items import ContentFormat, ItemKind
@@ -12,24 +13,35 @@ from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.request import ModelRequest, SentBlock
+from ctxengine.engine.tail import without_turns
 from ctxengine.engine.trust.levels import Trust, lowest
+from ctxengine.engine.turns.closed import closed_turns
 from ctxengine.service.request_rows import fresh_digest
 
 
-def sent_before(log: SessionLog, plan: Plan, earlier: StepInputs | None) -> tuple[SentBlock, ...]:
+def sent_before(
+    log: SessionLog, plan: Plan, earlier: StepInputs | None, *, excluded: Collection[str] = ()
+) -> tuple[SentBlock, ...]:
     """The blocks of the run so far; none where the plan moves its fresh rows.
 
     Args:
         earlier: inputs of the run's latest request; None for its first step.
+        excluded: items an operator left out.
     """
     if plan.fresh_rows != "appended" or earlier is None:
         return ()
     own = () if earlier.fresh_event is None else (earlier.fresh_event,)
-    return blocks_of(log, (*earlier.sent, *own))
+    return blocks_of(log, (*earlier.sent, *own), excluded=excluded)
 
 
-def blocks_of(log: SessionLog, sequences: Sequence[int]) -> tuple[SentBlock, ...]:
-    """The blocks that these events keep, in their order."""
+def blocks_of(
+    log: SessionLog, sequences: Sequence[int], *, excluded: Collection[str] = ()
+) -> tuple[SentBlock, ...]:
+    """The blocks that these events keep, in their order.
+
+    Args:
+        excluded: items an operator left out: the thread no longer names what was asked in their turns.
+    """
     if not sequences:
         return ()
     wanted = set(sequences)
@@ -44,13 +56,16 @@ def blocks_of(log: SessionLog, sequences: Sequence[int]) -> tuple[SentBlock, ...
         ]
     bodies = {event.body.id for event in events if event.body is not None}
     texts = log.texts(bodies)
+    out = turns_left_out(closed_turns(log), excluded) if excluded else frozenset()
     return tuple(
-        _block(event, texts.get(event.body.id) if event.body else None) for event in events
+        _block(event, texts.get(event.body.id) if event.body else None, out) for event in events
     )
 
 
-def _block(event: EventRecord, text: str | None) -> SentBlock:
+def _block(event: EventRecord, text: str | None, out: Collection[int]) -> SentBlock:
     payload = event.payload
+    if text is not None and out:
+        text = without_turns(text, out)
     return SentBlock(
         sequence=event.sequence,
         before=EventSeq(payload["before"]),

@@ -28,6 +28,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.last_figure import last_figure
+from ctxengine.service.left_out import LeftOut
 from ctxengine.service.run_facts import Retrieved, RunFacts
 
 _EARLIER_ANSWERS = 24
@@ -75,9 +76,14 @@ class GuardDesk:
             judge_topic(
                 TopicEvidence(
                     card=texts,
-                    directive=self.facts.directive,
+                    directive="\n".join(self.facts.said),
                     retrieved=tuple(text_of_item(found.item) for found in self._observed),
                     strikes=self._strikes(Guard.TOPIC),
+                    beside=tuple(
+                        text_of_item(found.item)
+                        for found in self.facts.results
+                        if found not in self._observed
+                    ),
                 ),
                 may_close=may_close,
             )
@@ -95,11 +101,13 @@ class GuardDesk:
         shown = self._fresh(text, True) if not cards else None
         return self._keep(shown) or self._keep(self._steering(text))
 
-    def repeats(self, *, cards: int, repeated: int) -> Judgement | None:
+    def repeats(self, *, cards: int, repeated: int, may_close: bool) -> Judgement | None:
         """Judge a batch of card calls by how many of them were shown before. It needs no policy."""
         if not cards or repeated < cards:
             return None
-        found = judge_repeats(cards=cards, repeated=repeated, before=self._batches_before())
+        found = judge_repeats(
+            cards=cards, repeated=repeated, before=self._batches_before(), may_close=may_close
+        )
         return self._keep(found)
 
     def verdicts(self) -> list[EventDraft]:
@@ -154,8 +162,10 @@ class GuardDesk:
                 source = f"{QUOTE_SOURCE}{figure.source}"
                 quotes.append((figure.text, figure.trust, source, "quote"))
         elif guard is Guard.TOPIC:
-            text += " What was found is quoted below."
-            quotes += [_quoted(found) for found in self._observed[-_QUOTED_RESULTS:]]
+            out = LeftOut(self.facts.log)
+            kept = [found for found in self._observed if not out.any_of([str(found.item.id)])]
+            quotes += [_quoted(found) for found in kept[-_QUOTED_RESULTS:]]
+            text += " What was found is quoted below." if quotes else " What was found is left out."
         return [(text, Trust.PLATFORM, PLATFORM_SOURCE, "statement"), *quotes]
 
     def _keep(self, found: Judgement | None) -> Judgement | None:
@@ -179,6 +189,7 @@ class GuardDesk:
                 attempts=len(attempts) - len(self._observed),
                 strikes=self._strikes(Guard.FRESHNESS),
                 text=text,
+                asked="\n".join(facts.said),
             ),
             may_close=may_close,
         )
@@ -215,6 +226,7 @@ class GuardDesk:
                 text=text,
                 earlier=self._earlier(text),
                 strikes=self._in_a_row(Guard.STEERING),
+                observations=len(self._observed),
             )
         )
 

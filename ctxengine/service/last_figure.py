@@ -16,6 +16,7 @@ from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.truncation import truncate_text
 from ctxengine.engine.turns.presentation import records_of
+from ctxengine.service.left_out import LeftOut
 from ctxengine.service.run_facts import RunFacts
 
 _CARDS, _ANSWERS = 24, 24
@@ -42,17 +43,20 @@ class Figure(NamedTuple):
 
 
 def last_figure(facts: RunFacts) -> Figure | None:
-    """The newest earlier card or sentence with a figure that shares a word with the directive; None where there is none."""
+    """The newest earlier card or sentence with a figure that shares a word with the directive; None where there is none.
+
+    Nothing of a turn is quoted of which an operator left something out.
+    """
     asked = telling_words([facts.directive])
     if not asked:
         return None
-    found = [
-        candidate for candidate in (_on_cards(facts, asked), _in_answers(facts, asked)) if candidate
-    ]
+    out = LeftOut(facts.log)
+    searched = (_on_cards(facts, asked, out), _in_answers(facts, asked, out))
+    found = [candidate for candidate in searched if candidate]
     return max(found, key=lambda figure: figure.event, default=None)
 
 
-def _on_cards(facts: RunFacts, asked: frozenset[str]) -> Figure | None:
+def _on_cards(facts: RunFacts, asked: frozenset[str], out: LeftOut) -> Figure | None:
     events = [
         event
         for event in facts.log.latest({EventType.PRESENTATION_EMITTED}, limit=_CARDS)
@@ -60,6 +64,8 @@ def _on_cards(facts: RunFacts, asked: frozenset[str]) -> Figure | None:
     ]
     times = {event.sequence: event for event in events}
     for card in records_of(facts.log, events):
+        if out.bars(card):
+            continue
         text = card.digest or ""
         if _FIGURE.search(text) and asked & telling_words([card.index_text]):
             event = times[card.sequence]
@@ -70,7 +76,7 @@ def _on_cards(facts: RunFacts, asked: frozenset[str]) -> Figure | None:
     return None
 
 
-def _in_answers(facts: RunFacts, asked: frozenset[str]) -> Figure | None:
+def _in_answers(facts: RunFacts, asked: frozenset[str], out: LeftOut) -> Figure | None:
     events = [
         event
         for event in facts.log.latest({EventType.RESPONSE_COMPLETED}, limit=_ANSWERS)
@@ -79,7 +85,7 @@ def _in_answers(facts: RunFacts, asked: frozenset[str]) -> Figure | None:
     texts = facts.log.texts([event.body.id for event in events if event.body is not None])
     for event in events:
         raw = texts.get(event.body.id) if event.body is not None else None
-        if raw is None:
+        if raw is None or out.touches(event.sequence):
             continue
         items = decode_event(event.type, ContentFormat(event.payload["format"]), raw)
         said = "\n".join(

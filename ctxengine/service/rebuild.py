@@ -59,7 +59,7 @@ def rebuild_request(
         erased=erased_digests(session, plan, inputs),
         skills=skills_at(log, inputs.skills),
         fresh_erased=memory_is_gone(log, inputs.memory_event),
-        sent=blocks_of(log, inputs.sent),
+        sent=blocks_of(log, inputs.sent, excluded=inputs.excluded),
         added=next(iter(blocks_of(log, own)), None),
         renderer=renderer_of(plan.provider),
         options=options,

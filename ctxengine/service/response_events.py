@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 from ctxengine.engine.content.decode import Stripped
@@ -92,6 +93,11 @@ class ResponseEvents:
         self._fence_stopped: Judgement | None = None
         self._waits = False
 
+    @cached_property
+    def _authority(self) -> Authority:
+        """What is allowed now; read only where the response calls a tool or shows a card."""
+        return authority_of(self.log, self.run)
+
     def drafts(
         self, request: RequestRow, spec: TakeResponse
     ) -> tuple[list[EventDraft], list[CallAction]]:
@@ -99,7 +105,7 @@ class ResponseEvents:
         body = decode_event(EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body)
         self.items = tuple(body)
         decoded = {item.ordinal: item for item in body if item.kind is ItemKind.TOOL_CALL}
-        authority = authority_of(self.log, self.run) if decoded else Authority()
+        authority = self._authority if decoded else Authority()
         verdicts = {
             ordinal: judge_call(
                 self.plan, self.plan.ledger_name(item.name or ""), item.arguments or "", authority
@@ -142,9 +148,10 @@ class ResponseEvents:
         self.guards.repeats(
             cards=self.cards.calls if self.cards.calls == len(calls) else 0,
             repeated=self.cards.repeated,
+            may_close=not self.interrupted,
         )
         stopped = self.guards.closing or self._fence_stopped
-        if stopped is None and following == "finish":
+        if stopped is None and following == "finish" and not self.interrupted:
             stopped = self.guards.answer(
                 self._prose(), has_calls=bool(calls), emitted=0 if not calls else self.cards.emitted
             )
@@ -214,18 +221,25 @@ class ResponseEvents:
         return tool is None or tool.presentation is None or _executed(tool)
 
     def _fenced(self, drafts: Sequence[EventDraft]) -> list[EventDraft]:
-        """The cards that the prose holds in fences."""
-        item = next((i for i in self.items if i.kind is ItemKind.ASSISTANT_MESSAGE), None)
-        if item is None or not any(tool.presentation for tool in self.plan.tools):
+        """The cards that the prose holds in fences, each judged as a call of its tool would be."""
+        said = [
+            (f"{self.sequence}.{item.ordinal}", text_of_item(item))
+            for item in self.items
+            if item.kind is ItemKind.ASSISTANT_MESSAGE
+        ]
+        if not said or not any(tool.presentation for tool in self.plan.tools):
             return []
+
+        def refused(tool: PinnedTool, payload: str) -> str | None:
+            verdict = judge_call(self.plan, tool.name, payload, self._authority)
+            return verdict.refused.code if verdict.refused is not None else None
 
         def admitted(texts: str) -> bool:
             self._fence_stopped = self.guards.card(texts, may_close=not self.interrupted)
             return self._fence_stopped is None
 
-        source = f"{self.sequence}.{item.ordinal}"
         at = self.sequence + len(drafts)
-        return self.cards.from_text(text_of_item(item), source=source, at=at, admitted=admitted)
+        return self.cards.from_texts(said, at=at, refused=refused, admitted=admitted)
 
     def _observed(
         self,
@@ -306,7 +320,7 @@ class ResponseEvents:
                 trust=refused.trust,
                 source=refused.source,
                 is_error=True,
-                drafts=[self._refusal(facts, refused.code)],
+                drafts=[self.cards.refusal(f"{self.sequence}.{facts.ordinal}", refused.code)],
             )
             action = "refused"
         elif tool is not None and tool.control:
@@ -343,14 +357,6 @@ class ResponseEvents:
             drafts += self.cards.note_execution(tool, verdict.arguments, source=source, at=at)
             return None
         return self.cards.answer_call(tool, verdict.arguments, source=source, result_at=at)
-
-    def _refusal(self, facts: ItemFacts, code: str) -> EventDraft:
-        return EventDraft(
-            type=EventType.CALL_REFUSED,
-            trust=Trust.PLATFORM,
-            run=str(self.run.id),
-            payload={"answers": f"{self.sequence}.{facts.ordinal}", "code": code},
-        )
 
     def _answer(self, verdict: Verdict, drafts: Sequence[EventDraft]) -> ControlAnswer:
         call = ControlCall(

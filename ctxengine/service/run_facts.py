@@ -90,17 +90,21 @@ class RunFacts:
         return tuple(event.sequence for event in self._mine(EventType.RESPONSE_COMPLETED))
 
     @cached_property
-    def directive(self) -> str:
-        """The user's newest words in the run."""
-        said = [
+    def said(self) -> tuple[str, ...]:
+        """All that the user said in the run, oldest first."""
+        return tuple(
             text_of_item(item)
             for unit in self.units
             for item in unit.items
             if item.kind is ItemKind.USER_MESSAGE
             and not said_by_a_guard(item)
             and speaks_in_user_role(item.kind, item.trust, item.source)
-        ]
-        return said[-1] if said else ""
+        )
+
+    @property
+    def directive(self) -> str:
+        """The user's newest words in the run."""
+        return self.said[-1] if self.said else ""
 
     @cached_property
     def reading(self) -> Reading:
@@ -113,11 +117,9 @@ class RunFacts:
         return read_directive(self.directive, served=served_by(self.plan))
 
     def _mine(self, type: EventType) -> tuple[EventRecord, ...]:
-        newest = self.log.latest({type}, limit=_LOOKED_AT)
+        newest = self.log.latest({type}, limit=_LOOKED_AT, after=self.seed)
         run = str(self.run.id)
-        return tuple(
-            event for event in reversed(newest) if event.run == run and event.sequence > self.seed
-        )
+        return tuple(event for event in reversed(newest) if event.run == run)
 
 
 def served_by(plan: Plan) -> frozenset[str]:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ctxengine.engine.control.find import schemas_text, schemas_trust, serving
 from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.guards.topic import telling_words
+from ctxengine.engine.history.left_out import any_within
 from ctxengine.engine.history.projection import Projection
-from ctxengine.engine.history.working_set_record import planned_at
+from ctxengine.engine.history.working_set_told import told_turns
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.tail import (
     INTENT_TOKENS,
     NO_TAIL,
-    THREAD_TURNS,
     TOOLS_TOKENS,
     Tail,
     intent_text,
     thread_line,
     thread_of,
 )
-from ctxengine.engine.turns.closed import cards_of
+from ctxengine.engine.turns.card import TurnCard
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow
 from ctxengine.service.calls import revoked_tools
 from ctxengine.service.run_facts import RunFacts
-
-_LOOKED_AT = 4 * THREAD_TURNS
-"""Newest turns of the packet whose directives may be named."""
 
 
 def tail_of_run(
@@ -39,10 +37,14 @@ def tail_of_run(
     wanted: StepInputs,
     projection: Projection | None,
     counter: TokenCounter,
+    told: Callable[[int], Sequence[TurnCard]] | None = None,
 ) -> Tail:
     """What the run's requests say of its directive; nothing for engines whose blocks are not kept as events.
 
     Only what is new of it is sent: the block it was first sent in stays, and is rebuilt from its own event.
+
+    Args:
+        told: gives the turns that a plan leaves to the thread, for a caller that remembers them; read from the log otherwise.
     """
     if wanted.engine != "working_set" or plan.fresh_rows != "appended":
         return NO_TAIL
@@ -56,8 +58,10 @@ def tail_of_run(
         caller = plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL.value
         schemas = schemas_text(tools, caller=caller)
     tail = Tail(intent, tools=schemas, tools_trust=schemas_trust(tools))
-    numbers = _behind(log, wanted)
-    if not numbers:
+    if wanted.projection is None:
+        return tail
+    turns = told_turns(log, wanted.projection) if told is None else told(wanted.projection)
+    if not turns:
         return tail
     asked = telling_words([facts.directive])
     lines = [
@@ -67,8 +71,8 @@ def tail_of_run(
             card.asked_trust,
             related=lambda text: bool(asked & telling_words([text])),
         )
-        for card in cards_of(log, numbers)
-        if card is not None
+        for card in turns
+        if not any_within(wanted.excluded, card.first, card.last)
     ]
     shown = [projection.row_nine if projection is not None else "", facts.directive]
     return replace(tail, thread=thread_of(lines, shown, counter.text))
@@ -82,13 +86,3 @@ def _tools(facts: RunFacts) -> tuple[PinnedTool, ...]:
     revoked = revoked_tools(facts.log)
     listed = [tool for tool in plan.indexed if tool.name not in revoked]
     return serving(listed, facts.reading.required_domains, TOOLS_TOKENS)
-
-
-def _behind(log: PostgresLog, wanted: StepInputs) -> list[int]:
-    """Numbers of the newest turns that stand in the packet or are told of by a line."""
-    if wanted.projection is None:
-        return []
-    planned = planned_at(log, wanted.projection)
-    shown = {stretch.number for stretch in planned.promoted}
-    numbers = range(planned.behind + 1, planned.packet_through + 1)
-    return [number for number in numbers if number not in shown][-_LOOKED_AT:]

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from ctxengine.engine.history.project import project
 from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.working_set_told import told_turns
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
 from ctxengine.engine.items import Unit
@@ -21,6 +22,7 @@ from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.standing import Standing, standing_of
+from ctxengine.engine.turns.card import TurnCard
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, SessionRow
 from ctxengine.ledger.warm import KnownUnits, WarmLog
@@ -44,6 +46,7 @@ class Warmth:
     _standing: tuple[int, int, Standing] | None = None
     _pinned: tuple[int, int, Plan] | None = None
     _projection: tuple[tuple[object, ...], Projection | None] | None = None
+    _told: tuple[tuple[int, int], tuple[TurnCard, ...]] | None = None
     _closed: dict[EventSeq, tuple[Unit, Unit]] = field(default_factory=dict)
     """Units of the newest projection with their closed forms."""
     _plans: dict[UUID, Plan] = field(default_factory=dict)
@@ -91,6 +94,13 @@ class Warmth:
         if self._projection is None or self._projection[0] != key:
             self._projection = (key, project(log, facts, inputs, counter, self._closed))
         return self._projection[1]
+
+    def told(self, log: WarmLog, projection: int) -> tuple[TurnCard, ...]:
+        """The turns that a plan leaves to the thread; read once for as long as it is in force."""
+        key = (log.version(), projection)
+        if self._told is None or self._told[0] != key:
+            self._told = (key, told_turns(log, projection))
+        return self._told[1]
 
     def remember(self, digests: Iterable[tuple[str, int, str]]) -> None:
         """Take in the digests of the newest request, which are stored now."""

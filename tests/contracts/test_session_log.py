@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,31 @@ def test_events_are_read_from_a_place_on_and_by_type(log: SessionLog) -> None:
     assert newest is not None
     assert newest.sequence == 5
     assert log.newest(EventType.TOOL_RESULT) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sequences"),
+    [
+        ({}, [6, 5, 4, 2, 1]),
+        ({"limit": 2}, [6, 5]),
+        ({"skip": 1}, [5, 4, 2, 1]),
+        ({"skip": 3, "limit": 1}, [2]),
+        ({"skip": 9, "limit": 2}, []),
+        ({"after": EventSeq(4)}, [6, 5]),
+        ({"after": EventSeq(2), "skip": 1, "limit": 5}, [5, 4]),
+    ],
+)
+def test_the_newest_of_some_types_are_read_from_any_place_on(
+    log: SessionLog, wanted: dict[str, Any], sequences: list[int]
+) -> None:
+    scribe = Scribe(log)
+    scribe.user("1|one")
+    scribe.user("1|two")
+    log.append([yielded(1), ENDED], expected=None, at=AT)
+    scribe.user("1|five")
+    scribe.user("1|six")
+    types = {EventType.USER_MESSAGE, EventType.RUN_ENDED}
+    assert [event.sequence for event in log.latest(types, **wanted)] == sequences
 
 
 def test_all_yields_are_read_newest_first(log: SessionLog) -> None:

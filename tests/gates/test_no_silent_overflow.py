@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.gate, pytest.mark.django_db]
 WINDOWS = {"anthropic": 9_000, "openai": 5_000, "openai-responses": 5_000}
 RESERVE = 900
 MARGIN = 0.05
-"""Signed error of the estimate may never be negative by more than the safety margin (spec, Tracked metrics)."""
+"""By how much an estimate may fall short of the provider's count: the margin that plans leave free (spec, Tracked metrics)."""
 
 HEADERS = {"authorization": "Bearer k", "x-api-key": "k", "anthropic-version": "2026-10-21"}
 PATHS = {

@@ -73,7 +73,7 @@ UNNUMBERED = {
     "ollama": "the prompt is longer than the context length currently available to the model",
     "groq": "Please reduce the length of the messages or completion.",
     "minimax": "invalid params, context window exceeds limit",
-    "lm studio": "the number of tokens to keep is greater than the context length",
+    "another local server": "the number of tokens to keep is greater than the context length",
     "llama.cpp by type": '{"error":{"type":"exceed_context_size_error","n_prompt_tokens":9412,"n_ctx":8192}}',
 }
 OTHER = {

@@ -60,7 +60,7 @@ class Observation(BaseModel):
 
 
 class Horizon(BaseModel):
-    """The largest prompt at which the model still followed a tool instruction."""
+    """How long a prompt may get before tool instructions are no longer obeyed: the longest one where they were."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -25,7 +25,7 @@ from ctxengine.engine.compaction.parrot import (
 from ctxengine.engine.control.table import control_rule
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item, ItemKind, TextPart, Unit
-from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.lexeme import LexemeError, NodeKind, parse
 from ctxengine.engine.redaction.patterns import DETECTOR_VERSION
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.levels import Trust
@@ -154,17 +154,13 @@ def argument_texts(arguments: str | None) -> list[tuple[str, str]]:
     except LexemeError:
         return [("", arguments)]
     found: list[tuple[str, str]] = []
-    _collect(node, "", found)
-    return found[:_MAX_STRINGS]
-
-
-def _collect(node: Node, name: str, found: list[tuple[str, str]]) -> None:
-    if node.kind is NodeKind.STRING:
-        found.append((name, node.text() or ""))
-    for key, member in node.items():
-        _collect(member, key, found)
-    for element in node:
-        _collect(element, name, found)
+    left = [("", node)]
+    while left and len(found) < _MAX_STRINGS:
+        name, value = left.pop()
+        if value.kind is NodeKind.STRING:
+            found.append((name, value.text() or ""))
+        left += [*reversed(value.items()), *((name, element) for element in reversed(list(value)))]
+    return found
 
 
 class _Reader:

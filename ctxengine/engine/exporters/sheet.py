@@ -30,24 +30,31 @@ class Sheet:
     def json(self, text: str, sequence: EventSeq | None = None) -> str:
         """A JSON text whose secrets are masked and that UTF-8 can carry; equal in value otherwise."""
         if self._mask is not None:
-            masked = self._masked(text, self._mask)
+            masked = masked_json(text, self._mask)
             if masked != text:
                 self.losses.note("secret", sequence)
                 text = masked
         return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
-    def _masked(self, text: str, mask: Mask) -> str:
-        def literal(found: re.Match[str]) -> str:
-            value = json.loads(found[0], strict=False)
-            masked = mask(value)
-            return found[0] if masked == value else quoted(masked)
 
-        if mask(text) == text and "\\" not in text:
-            return text
-        text = _STRING.sub(literal, text)
-        # Some secrets are known by the name of their member alone, which stands in another literal.
-        whole = mask(text)
-        return whole if whole == text or _same_frame(text, whole) else text
+def masked_json(text: str, mask: Mask) -> str:
+    """A JSON text with the values of its strings masked; JSON still."""
+
+    def literal(found: re.Match[str]) -> str:
+        try:
+            value = json.loads(found[0], strict=False)
+        except ValueError:
+            # An escape that only our reader takes: the literal is searched as it is written.
+            return mask(found[0])
+        masked = mask(value)
+        return found[0] if masked == value else quoted(masked)
+
+    if mask(text) == text and "\\" not in text:
+        return text
+    text = _STRING.sub(literal, text)
+    # Some secrets are known by the name of their member alone, which stands in another literal.
+    whole = mask(text)
+    return whole if whole == text or _same_frame(text, whole) else text
 
 
 def quoted(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,16 +165,17 @@ def text_of_fragments(fragments: Sequence[Fragment]) -> str:
     """Every text in rendered fragments, as the model reads it."""
     found: list[str] = []
     for fragment in fragments:
-        _collect(json.loads(b"[" + fragment.data + b"]"), found)
+        found += _strings(json.loads(b"[" + fragment.data + b"]"))
     return "\n".join(found)
 
 
-def _collect(value: Any, found: list[str]) -> None:
-    if isinstance(value, str):
-        found.append(value)
-    elif isinstance(value, list):
-        for entry in value:
-            _collect(entry, found)
-    elif isinstance(value, dict):
-        for entry in value.values():
-            _collect(entry, found)
+def _strings(value: Any) -> Iterator[str]:
+    left = [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            left += reversed(value)
+        elif isinstance(value, dict):
+            left += reversed(value.values())

@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ctxengine.engine.guards.admission_words import ADMISSION
 from ctxengine.engine.guards.judgement import Guard, Judgement
 
-_ADMITS = re.compile(
-    r"(?i)\b(?:no|without|not have|don'?t have|lack|"
-    r"(?:cannot|can'?t|could(?: not|n'?t)|unable to) (?:access|retrieve|get|look up|find))\b[^.!?\n]{0,60}"
-    r"\b(?:live|current|real[- ]time|up[- ]to[- ]date|latest)\b"
-    r"|\b(?:keine|ohne)\b[^.!?\n]{0,40}\b(?:aktuellen?|live|echtzeit)"
-    r"|\b(?:pas (?:de|d')|sans)\b[^.!?\n]{0,40}\b(?:en direct|temps réel|actuelles?|à jour)"
-    r"|\b(?:no tengo|sin)\b[^.!?\n]{0,40}\b(?:en vivo|tiempo real|actual(?:es|izad[oa]s?)?)"
-    r"|(?:没有|無|无)[^。！？\n]{0,20}(?:实时|最新|当前)|(?:最新|リアルタイム|現在)[^。！？\n]{0,20}(?:ありません|取得できません)"
-)
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|[。！？\n]")
+_NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
 
 
 class FreshnessEvidence(NamedTuple):
     """What the verdict rests on."""
 
     live: bool
-    """Whether the directive asks for a value as it stands now."""
+    """Whether the answer would be out of date unless somebody looked in this run."""
     observable: bool
     """Whether the plan has any tool that could look it up."""
     observations: int
@@ -33,6 +27,8 @@ class FreshnessEvidence(NamedTuple):
     """Earlier offences of the run."""
     text: str = ""
     """What would stand as the answer; empty for a card."""
+    asked: str = ""
+    """The user's words: a number of theirs is none that the answer states."""
 
 
 def judge_freshness(evidence: FreshnessEvidence, *, may_close: bool = True) -> Judgement | None:
@@ -49,13 +45,22 @@ def judge_freshness(evidence: FreshnessEvidence, *, may_close: bool = True) -> J
     }
     if evidence.observations:
         return Judgement(Guard.FRESHNESS, "passed", 0, figures)
-    if admits_no_live_data(evidence.text):
+    if admits_no_live_data(evidence.text, asked=evidence.asked):
         return Judgement(Guard.FRESHNESS, "accepted", 0, figures)
     if evidence.strikes and may_close:
         return Judgement(Guard.FRESHNESS, "closed", evidence.strikes + 1, figures)
     return Judgement(Guard.FRESHNESS, "repair", max(1, evidence.strikes), figures)
 
 
-def admits_no_live_data(text: str) -> bool:
-    """Whether an answer says plainly that it has no current data."""
-    return _ADMITS.search(text) is not None
+def admits_no_live_data(text: str, *, asked: str = "") -> bool:
+    """Whether a sentence of an answer says plainly what current data it lacks, and gives no figure all the same.
+
+    Args:
+        asked: the user's words, whose numbers may be repeated ("no live data for the S&P 500").
+    """
+    known = set(_NUMBER.findall(asked))
+    for sentence in _SENTENCES.split(text.replace("\u2019", "'")):
+        plain = " ".join(sentence.split())
+        if ADMISSION.search(plain) and not set(_NUMBER.findall(plain)) - known:
+            return True
+    return False

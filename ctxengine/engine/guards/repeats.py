@@ -37,12 +37,15 @@ class SteeringEvidence(NamedTuple):
     earlier: Sequence[Said]
     strikes: int
     """Repeats in a row before this one."""
+    observations: int = 0
+    """Successful look-ups of the run itself: the world may well answer two questions with the same words."""
 
 
 def judge_steering(evidence: SteeringEvidence) -> Judgement | None:
     """A nudge for a verbatim repeat, the end of the turn for the third in a row; None where there is nothing to compare.
 
-    The same question may have the same answer, and a directive that asks for something again wants it again.
+    The same question may have the same answer, so may another one that was looked up for itself, and a directive that asks
+    for something again wants it again.
     """
     text = _folded(evidence.text)
     if len(text.split()) < MIN_WORDS and len(text) < 4 * MIN_WORDS:
@@ -52,12 +55,12 @@ def judge_steering(evidence: SteeringEvidence) -> Judgement | None:
     figures: dict[str, int | str | bool] = {
         "compared": len(evidence.earlier),
         "equal": len(same),
+        "observations": evidence.observations,
     }
     if not same:
         return Judgement(Guard.STEERING, "passed", 0, figures) if evidence.strikes else None
-    if _WANTED_AGAIN.search(evidence.directive) or any(
-        _folded(said.asked) == asked for said in same
-    ):
+    wanted = _WANTED_AGAIN.search(evidence.directive) or evidence.observations
+    if wanted or any(_folded(said.asked) == asked for said in same):
         return Judgement(Guard.STEERING, "accepted", 0, figures)
     strike = evidence.strikes + 1
     if strike >= _STEERING_LIMIT:
@@ -65,19 +68,22 @@ def judge_steering(evidence: SteeringEvidence) -> Judgement | None:
     return Judgement(Guard.STEERING, "repair", strike, figures)
 
 
-def judge_repeats(*, cards: int, repeated: int, before: int) -> Judgement | None:
+def judge_repeats(
+    *, cards: int, repeated: int, before: int, may_close: bool = True
+) -> Judgement | None:
     """Whether the turn closes on a card that is shown over and over; None for a batch with anything new.
 
     Args:
         cards: card calls of this batch; other calls make it no batch of repeats, and count as 0.
         repeated: how many of them repeat a card of the run.
         before: batches of nothing but repeats right before this one.
+        may_close: whether the turn may end here; not while the user has said more.
     """
     if not cards or repeated < cards:
         return None
     strike = before + 1
     figures: dict[str, int | str | bool] = {"cards": cards}
-    if strike >= REPEAT_BATCHES:
+    if strike >= REPEAT_BATCHES and may_close:
         return Judgement(Guard.REPEATS, "closed", strike, figures)
     return Judgement(Guard.REPEATS, "accepted", strike, figures)
 

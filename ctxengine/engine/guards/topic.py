@@ -5,11 +5,17 @@ Judged only once something was retrieved: a card made from the model's own reaso
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from ctxengine.engine.guards.judgement import Guard, Judgement
 from ctxengine.engine.turns.index_text import terms_of
+from ctxengine.engine.turns.terms import stem
+
+_MAX_CHARS = 200_000
+_NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
+_SEPARATOR = re.compile(r"[.,'\u00a0\u202f]")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -33,9 +39,12 @@ class TopicEvidence(NamedTuple):
     card: str
     """All texts of the card."""
     directive: str
+    """All that the user said in the run."""
     retrieved: tuple[str, ...]
-    """Texts of what the run retrieved with success."""
+    """Texts of what the run retrieved with success: without any of them a card is not judged."""
     strikes: int
+    beside: tuple[str, ...] = ()
+    """Other texts that a card may rest on: what any other tool gave, and what was recalled."""
 
 
 def judge_topic(evidence: TopicEvidence, *, may_close: bool = True) -> Judgement | None:
@@ -43,8 +52,9 @@ def judge_topic(evidence: TopicEvidence, *, may_close: bool = True) -> Judgement
     words = telling_words([evidence.card])
     if not evidence.retrieved or not words:
         return None
-    ground = telling_words([evidence.directive, *evidence.retrieved])
-    shared = len(words & ground)
+    ground = [evidence.directive, *evidence.retrieved, *evidence.beside]
+    shared = len(words & telling_words(ground))
+    shared += len(telling_numbers([evidence.card]) & telling_numbers(ground))
     figures: dict[str, int | str | bool] = {
         "words": len(words),
         "shared": shared,
@@ -58,12 +68,36 @@ def judge_topic(evidence: TopicEvidence, *, may_close: bool = True) -> Judgement
 
 
 def telling_words(texts: Iterable[str]) -> frozenset[str]:
-    """Words that tell what a text is about: no small ones and no bare numbers."""
+    """Words that tell what a text is about, in their common form: no small ones and no bare numbers."""
     found = {term for text in texts for term in terms_of(text)}
     return frozenset(
-        term
+        stem(term)
         for term in found
         if not term.isdigit()
         and term not in _SMALL_WORDS
         and (len(term) >= _SHORTEST or not term.isascii())
     )
+
+
+def telling_numbers(texts: Iterable[str]) -> frozenset[str]:
+    """Numbers that hardly occur twice by chance: those of three digits or more, and those with decimals.
+
+    A number is given in each way it may be meant: `9.100` is nine thousand one hundred to some, and nine and a tenth to others.
+    """
+    return frozenset(
+        form
+        for text in texts
+        for number in _NUMBER.findall(text[:_MAX_CHARS])
+        for form in _meant(number)
+    )
+
+
+def _meant(number: str) -> Iterable[str]:
+    *before, last = _SEPARATOR.split(number)
+    if not before:
+        return [number.lstrip("0")] if len(number) >= _SHORTEST else []
+    whole = "".join(before)
+    found = [f"{whole.lstrip('0')}.{last.rstrip('0')}"]
+    if all(len(group) == 3 for group in (*before[1:], last)):
+        found.append((whole + last).lstrip("0"))
+    return found

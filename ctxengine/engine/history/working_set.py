@@ -1,9 +1,9 @@
-"""The `working_set` engine: whole turns, each full, as a card or in the packet (capacity spec 4; design 6, 7.8, 7.16).
+"""The `working_set` engine: closed turns word for word, as cards, or summed up (capacity spec 4; design 6, 7.8, 7.16).
 
-The stable history is a function of the ledger and the model's profile alone. It grows by each turn that closes; only where a
-further batch of eight would not fit does it change its forms, in one pass down to a low-water mark, so that requests in
-between only append. What a directive asks for beyond it is promoted: brought back
-whole behind the stable history. A turn is never split.
+Two things decide the stable history, what the ledger holds and which profile the model has. Each turn that closes is added
+to it; its forms change only where eight more turns would not fit, and then all at once, far enough that the requests up to
+the next such change do nothing but append. What a directive asks for beyond it is promoted: brought back whole behind the
+stable history. Turns stay in one piece.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ctxengine.engine.canonical import digest_of
+from ctxengine.engine.compaction.acts import HandForm
 from ctxengine.engine.compaction.deterministic import merged, sections_of, write_summary
 from ctxengine.engine.compaction.packet import FRAME_TOKENS, PACKET_REASON, CompactionResult, Packet
 from ctxengine.engine.compaction.soundness import Refusal, too_large
@@ -43,6 +44,12 @@ class PacketStore(NamedTuple):
     """The packets that may be used, newest first; read once for each plan."""
 
     events: Sequence[EventRecord]
+    held_out: Sequence[tuple[int, int]] = ()
+    """Ranges whose packet an operator took back, until one is made by hand."""
+
+    def may_be_made(self, first: int, through: int) -> bool:
+        """Whether a packet over this range leaves all that is held out alone."""
+        return not any(first <= last and start <= through for start, last in self.held_out)
 
     def over(self, first: int, through: int, most_tokens: int) -> Sequence[EventRecord]:
         """Those over exactly this range that are small enough, newest first."""
@@ -61,15 +68,22 @@ class PacketStore(NamedTuple):
 def packet_store(log: SessionLog, undone: Collection[int]) -> PacketStore:
     """The packets of a session.
 
-    One that an operator took back does not count, nor one that may quote an item excluded since it was made.
+    One that an operator took back does not count, nor another over the same turns; nor one that may quote an item excluded
+    since it was made.
     """
-    packets = [
+    made = [
         event
         for event in log.every(EventType.COMPACTED)
-        if event.sequence not in undone and event.payload["reason"] == PACKET_REASON
+        if event.payload["reason"] == PACKET_REASON
     ]
-    if not packets:
+    if not made:
         return PacketStore(())
+    held = _held_out(log, made, undone)
+    packets = [
+        event
+        for event in made
+        if event.sequence not in undone and not any(_covers(event, *out) for out in held)
+    ]
     acts = [
         (act.sequence, act.payload["sequences"][0])
         for act in log.every(EventType.PRESENTATION_SET)
@@ -83,8 +97,64 @@ def packet_store(log: SessionLog, undone: Collection[int]) -> PacketStore:
                 at > event.sequence and _range(event)[0] <= item <= _range(event)[1]
                 for at, item in acts
             )
-        ]
+        ],
+        held,
     )
+
+
+def packet_lost(log: SessionLog, since: int, first: int, last: int) -> bool:
+    """Whether an act behind the event `since` takes the packet over this range away: an undoing, or an item left out."""
+    undoing, marking = (
+        log.newest(type) for type in (EventType.COMPACTION_UNDONE, EventType.PRESENTATION_SET)
+    )
+    if undoing is not None and undoing.sequence > since:
+        undone = {
+            event.payload["compaction"]
+            for event in log.every(EventType.COMPACTION_UNDONE)
+            if event.sequence > since
+        }
+        for event in log.every(EventType.COMPACTED):
+            if event.sequence in undone and event.payload["reason"] == PACKET_REASON:
+                start, end = _range(event)
+                if first <= end and start <= last:
+                    return True
+    if marking is None or marking.sequence <= since:
+        return False
+    return any(
+        act.sequence > since
+        and act.payload["ordinal"] is not None
+        and act.payload["form"] == HandForm.EXCLUDED.value
+        and first <= act.payload["sequences"][0] <= last
+        for act in log.every(EventType.PRESENTATION_SET)
+    )
+
+
+def _held_out(
+    log: SessionLog, made: Sequence[EventRecord], undone: Collection[int]
+) -> tuple[tuple[int, int], ...]:
+    """Ranges of packets that were taken back; one made by hand afterwards, outside any run, ends that."""
+    at = {
+        event.payload["compaction"]: event.sequence
+        for event in log.every(EventType.COMPACTION_UNDONE)
+        if event.payload["compaction"] in undone
+    }
+    return tuple(
+        _range(event)
+        for event in made
+        if event.sequence in at
+        and not any(
+            other.run is None
+            and other.sequence > at[event.sequence]
+            and other.sequence not in undone
+            and _covers(other, *_range(event))
+            for other in made
+        )
+    )
+
+
+def _covers(event: EventRecord, first: int, last: int) -> bool:
+    start, end = _range(event)
+    return start <= first and last <= end
 
 
 def first_kept(log: SessionLog, events: Sequence[EventRecord]) -> EventRecord | None:

@@ -46,6 +46,9 @@ from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
 from ctxengine.engine.turns.relevance import Values
 
+TAKEN_BACK = "taken_back"
+"""Why no packet is made of a range: an operator undid the one over it, and none was made by hand since."""
+
 
 @dataclass(frozen=True, slots=True)
 class Planning:
@@ -65,6 +68,8 @@ class Planning:
     """Compactions an operator took back."""
     surroundings: Surroundings | None = None
     """What a packet must know beside its range; None where the policy wants none."""
+    by_hand: bool = False
+    """Whether somebody asks for the packet itself: then an undoing does not stand in its way."""
 
 
 class Wish(NamedTuple):
@@ -225,9 +230,12 @@ def _covered(
     stored = first_kept(planning.log, store.over(first, through, record.room.packet))
     if stored is not None:
         return Planned(_standing(record, stored.sequence, through, costs))
-    made = _made(planning, record, store, first, costs)
-    if isinstance(made, CompactionResult):
-        return Planned(_standing(record, next_sequence, through, costs), made)
+    refused = TAKEN_BACK
+    if planning.by_hand or store.may_be_made(first, through):
+        made = _made(planning, record, store, first, costs)
+        if isinstance(made, CompactionResult):
+            return Planned(_standing(record, next_sequence, through, costs), made)
+        refused = made.value
     # Nothing that failed takes the place of what stood before (design 7.9): the longest packet stays, a line tells the rest.
     short = [
         event
@@ -235,7 +243,7 @@ def _covered(
         if event.payload["tokens_after"] <= record.room.packet
     ]
     kept = first_kept(planning.log, short)
-    record = record.model_copy(update={"refused": made.value})
+    record = record.model_copy(update={"refused": refused})
     if kept is None:
         return Planned(record)
     last = kept.payload["replaced_through_sequence"]

@@ -19,7 +19,8 @@ from ctxengine.engine.compaction.packet import (
     packet_text,
 )
 from ctxengine.engine.fresh import OPENING_TEXT
-from ctxengine.engine.history.handoff import handoff_at, handoff_text
+from ctxengine.engine.history.handoff import Handoff, handoff_at, handoff_text
+from ctxengine.engine.history.left_out import any_within, left_out_since
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.history.working_set_packets import packet_at
 from ctxengine.engine.history.working_set_record import PlannedSet, planned_at
@@ -32,6 +33,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.turns.card import TurnCard, cards_text
 from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
 from ctxengine.engine.turns.record import closed_record
+from ctxengine.engine.turns.reopened import LEFT_OUT
 
 PROMOTED_TURNS_TEXT = (
     "[earlier turns] Whole again because what follows may be about them; they are over."
@@ -73,7 +75,7 @@ def project_working_set(
         for unit in closing.closed(log.units(EventSeq(turn.first), EventSeq(turn.last + 1)))
     ]
     closing.done()
-    told = _row_nine(log, session, planned, inputs.marks)
+    told = _row_nine(log, session, planned, inputs, counter)
     opening = told.texts or _opening(history, log, boundary)
     text = "\n".join(opening)
     before = log.at(cut)
@@ -138,14 +140,18 @@ def _opening(history: Sequence[Unit], log: SessionLog, boundary: EventSeq) -> li
 
 
 def _row_nine(
-    log: SessionLog, session: SessionFacts, planned: PlannedSet | None, marks: Marks
+    log: SessionLog,
+    session: SessionFacts,
+    planned: PlannedSet | None,
+    inputs: StepInputs,
+    counter: TokenCounter,
 ) -> _Told:
     told = _Told([], [], erased=False)
     if planned is None:
         return told
     key, erased = session.nonce_key, False
     if planned.handoff is not None:
-        handoff = handoff_at(log, planned.handoff)
+        handoff = _shown_handoff(log, handoff_at(log, planned.handoff), inputs, counter)
         erased |= handoff.erased
         told.texts.append(handoff_text(handoff, key))
         told.spans.extend(_handoff_spans(log, planned, handoff.tokens))
@@ -164,7 +170,8 @@ def _row_nine(
     cards = cards_of(log, numbers, closed=closed)
     if numbers:
         shown = [
-            _card(number, card, closed, marks) for number, card in zip(numbers, cards, strict=True)
+            _card(number, card, closed, inputs.marks)
+            for number, card in zip(numbers, cards, strict=True)
         ]
         gone = set(planned.gone)
         erased |= any(
@@ -174,6 +181,27 @@ def _row_nine(
         told.spans.extend(_card_spans(log, closed, numbers, planned))
     told.spans.extend(_value_spans(closed, planned))
     return told._replace(erased=erased)
+
+
+def _shown_handoff(
+    log: SessionLog, handoff: Handoff, inputs: StepInputs, counter: TokenCounter
+) -> Handoff:
+    """The handoff as it may be shown: not where it was taken from turns of which an operator has left something out since."""
+    marks = inputs.marks
+    if (
+        handoff.by != "ledger"
+        or handoff.erased
+        or not left_out_since(
+            log,
+            handoff.sequence,
+            1,
+            handoff.through,
+            excluded=marks.excluded,
+            acts=inputs.acts,
+        )
+    ):
+        return handoff
+    return handoff._replace(text=LEFT_OUT, tokens=counter.text(LEFT_OUT))
 
 
 def _card_turns(planned: PlannedSet) -> range:
@@ -187,9 +215,7 @@ def _card(number: int, card: TurnCard | None, closed: ClosedTurns, marks: Marks)
         msg = f"Turn {number} has no event of its close."
         raise LookupError(msg)
     told = event.payload
-    excluded = any(
-        told["first"] <= int(item.partition(".")[0]) <= told["last"] for item in marks.excluded
-    )
+    excluded = any_within(marks.excluded, told["first"], told["last"])
     if card is not None and not excluded:
         return card
     return TurnCard(

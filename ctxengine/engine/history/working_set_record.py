@@ -31,6 +31,8 @@ class PlanReason(StrEnum):
     """The open turn has grown past what closed turns leave it."""
     SECURITY = "security"
     """A tool left the prompt, and with it the plan's prefix changed."""
+    BY_HAND = "by_hand"
+    """An operator took the packet in force back, or left out an item that it may quote."""
 
 
 class Stretch(NamedTuple):

@@ -1,13 +1,13 @@
 """Cards written into a message: the way of models that call no tools (capacity spec 10).
 
 A fence opens with three backquotes, the word `card` and the semantic type, and holds one JSON object. Where it names no type,
-the object's own member `type` does.
+the object's own member `type` does. A message is looked at line by line, each line once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ctxengine.engine.lexeme import is_json_object, parse
@@ -15,14 +15,12 @@ from ctxengine.engine.presentations.payload import canonical_payload, payload_sh
 
 FENCE_WORD = "card"
 MAX_FENCES = 12
-"""Fences of one message that are read."""
+"""Fences of one response that are read."""
 
-_FENCE = re.compile(
-    r"^[ ]{0,3}```[ \t]*"
-    + FENCE_WORD
-    + r"(?:[ \t:]+(?P<type>[\w.-]{1,100}))?[ \t]*\n(?P<payload>.*?)\n[ ]{0,3}```[ \t]*$",
-    re.DOTALL | re.MULTILINE,
+_OPENS = re.compile(
+    r"[ ]{0,3}```[ \t]*" + FENCE_WORD + r"(?:[ \t:]+(?P<type>[\w.-]{1,100}))?[ \t]*"
 )
+_CLOSES = re.compile(r"[ ]{0,3}```[ \t]*")
 
 
 class Fence(NamedTuple):
@@ -33,11 +31,22 @@ class Fence(NamedTuple):
     """Text of a JSON object, as written."""
 
 
+class _Block(NamedTuple):
+    """Lines between an opening and the next closing line, whatever they hold."""
+
+    start: int
+    """Where the opening line starts (characters)."""
+    end: int
+    """Where the closing line ends, its line feed not included."""
+    type: str | None
+    payload: str
+
+
 def fences_in(text: str) -> tuple[Fence, ...]:
     """The fences of a message that hold a JSON object, in order; anything else is plain text."""
     found = []
-    for match in _FENCE.finditer(text):
-        fence = _read(match)
+    for block in _blocks(text):
+        fence = _read(block)
         if fence is not None:
             found.append(fence)
         if len(found) == MAX_FENCES:
@@ -51,21 +60,39 @@ def without_shown(text: str, shown: Collection[str]) -> str:
     Args:
         shown: payload digests of the turn's presentations.
     """
-
-    def kept(match: re.Match[str]) -> str:
-        fence = _read(match)
+    if not shown:
+        return text
+    kept, at = [], 0
+    for block in _blocks(text):
+        fence = _read(block)
         if fence is None or payload_sha256(canonical_payload(parse(fence.payload))) not in shown:
-            return match[0]
-        return ""
+            continue
+        kept.append(text[at : block.start])
+        at = block.end
+    return "".join([*kept, text[at:]]).strip()
 
-    return _FENCE.sub(kept, text).strip() if shown else text
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Every opening line with the first closing line behind it, at least one line between them."""
+    opened: tuple[int, int, str | None] | None = None
+    """Start of the opening line, start of the line behind it, and the type it names."""
+    start = 0
+    for line in text.split("\n"):
+        end = start + len(line)
+        if opened is None:
+            found = _OPENS.fullmatch(line)
+            opened = (start, end + 1, found["type"]) if found is not None else None
+        elif start > opened[1] and _CLOSES.fullmatch(line):
+            yield _Block(opened[0], end, opened[2], text[opened[1] : start - 1])
+            opened = None
+        start = end + 1
 
 
-def _read(match: re.Match[str]) -> Fence | None:
-    payload = match["payload"].strip()
+def _read(block: _Block) -> Fence | None:
+    payload = block.payload.strip()
     if not is_json_object(payload):
         return None
-    named = match["type"]
+    named = block.type
     if named is None:
         member = parse(payload).get("type")
         named = member.text() if member is not None else None

@@ -1,13 +1,14 @@
 """Card schemas: which fields a card of a semantic type is known by (capacity spec 10).
 
-A digest follows the schema, never a length. Schemas are data: a session registers more beside a tool's declaration, and a type
+A digest follows the schema and not a length, up to bounds that keep a card from costing more than the turn it stands for; what
+a bound leaves out is counted in the digest. Schemas are data: a session registers more beside a tool's declaration, and a type
 that nobody described gets the general digest of its payload.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -15,9 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ctxengine.engine.evidence.digest.data import skeleton
 from ctxengine.engine.lexeme import Node, NodeKind
 from ctxengine.engine.presentations.payload import canonical_payload, json_string
+from ctxengine.engine.trust.model_view import model_view
 
 WHOLE = "*"
 """Selector of everything: for cards that are small already."""
+MAX_WHOLE_CHARS = 4_000
+"""A payload that is known by everything, or by its shape, is told up to here (characters)."""
+_ROOM_FOR_NAMES = 400
+"""How much longer than its payload a digest may be (characters): selectors have names of their own."""
 
 _STEP = re.compile(r"^(?P<names>[^\W\d]\w*(?:\|[^\W\d]\w*)*)(?P<part>\[\]|\[0\]|\[#\])?$")
 _TITLES = ("title", "name", "label", "heading")
@@ -109,27 +115,44 @@ def identity_of(schema: CardSchema, payload: Node) -> Identity:
         "",
     )
     if not schema.identity:
-        return Identity(title, skeleton(payload), True)
+        return Identity(title, _first_lines(skeleton(payload)), True)
     if WHOLE in schema.identity:
-        return Identity(title, canonical_payload(payload), len(payload) > 0)
+        members = {model_view(name): value for name, value in payload.items()}
+        told = {name: canonical_payload(value) for name, value in members.items()}
+        return Identity(title, _told(told, MAX_WHOLE_CHARS), bool(members))
     fields: dict[str, str] = {}
     for selector in schema.identity:
         value = _selected(payload, selector.split("."))
         if value is not None:
             fields[_key(selector)] = value
-    inside = ",".join(f"{json_string(name)}:{value}" for name, value in sorted(fields.items()))
-    return Identity(title, "{" + inside + "}", bool(fields))
+    room = max(len(payload.raw), MAX_WHOLE_CHARS) + _ROOM_FOR_NAMES
+    return Identity(title, _told(fields, room), bool(fields))
 
 
-def strings_of(node: Node) -> Iterable[str]:
-    """Every text and number of a value: what a card is found by."""
-    if node.kind is NodeKind.STRING:
-        yield node.text() or ""
-    elif node.kind is NodeKind.NUMBER:
-        yield node.raw
-    else:
-        for child in [value for _, value in node.items()] or list(node):
-            yield from strings_of(child)
+def _told(fields: Mapping[str, str], room: int) -> str:
+    """Fields as one JSON object, the short ones first while there is room; a last member counts what is left out."""
+    left, kept = room, set()
+    written = {name: f"{json_string(name)}:{value}" for name, value in fields.items()}
+    for name in sorted(written, key=lambda name: (len(written[name]), name)):
+        left -= len(written[name]) + 1
+        if left < 0:
+            break
+        kept.add(name)
+    members = [written[name] for name in sorted(kept)]
+    out = [text for name, text in written.items() if name not in kept]
+    if out:
+        which = "more field" if len(out) == 1 else "more fields"
+        members.append(f'"[... {len(out):,} {which}, {sum(map(len, out)):,} characters ...]":null')
+    return "{" + ",".join(members) + "}"
+
+
+def _first_lines(text: str) -> str:
+    """The whole lines at the start of a shape, with a count of those behind them."""
+    if len(text) <= MAX_WHOLE_CHARS:
+        return text
+    kept = text[: text.rfind("\n", 0, MAX_WHOLE_CHARS) + 1]
+    more = text.count("\n", len(kept)) + 1
+    return f"{kept}[... {more:,} more {'line' if more == 1 else 'lines'} ...]"
 
 
 def _selected(node: Node, steps: list[str]) -> str | None:

@@ -99,7 +99,7 @@ PATTERNS: tuple[SecretPattern, ...] = (
         r"|secret|token|credential)s?[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
         rf"(?P<secret>(?={_VALUE}{{0,200}}\d)(?={_VALUE}{{0,200}}[A-Za-z]){_VALUE}{{12,}})",
         # The long s is an s to a pattern that ignores case, and stays as it is in lower case; the kelvin sign is a k.
-        r"(?:[k\u212a]ey|to[k\u212a]en|[s\u017f]ecret|pa[s\u017f]{2}wd|pa[s\u017f]{2}word|credential)[s\u017f]?[\"']?\s{0,4}[:=]",
+        r"(?:[k\u212a]ey|to[k\u212a]en|(?:secret|\u017fecret)|pa[s\u017f]{2}wd|pa[s\u017f]{2}word|credential)[s\u017f]?[\"']?\s{0,4}[:=]",
     ),
 )
 """In the order in which they are tried; an earlier one takes the text it masks."""

@@ -73,8 +73,7 @@ def cards_of(
     Returns:
         None for a turn whose card was erased, and for a number that no closed turn has.
     """
-    closed = closed_turns(log) if closed is None else closed
-    events = [closed.event(number) for number in numbers]
+    events = _events(log, tuple(numbers)) if closed is None else [*map(closed.event, numbers)]
     ids = {event.body.id for event in events if event is not None and event.body is not None}
     texts = log.texts(ids) if ids else {}
     return tuple(
@@ -83,6 +82,21 @@ def cards_of(
         else TurnCard.model_validate_json(text)
         for event in events
     )
+
+
+def _events(log: SessionLog, numbers: Sequence[int]) -> list[EventRecord | None]:
+    """The events of these turns, read without those of any turn behind or before them."""
+    newest = log.newest(EventType.TURN_CLOSED)
+    known = newest.payload["number"] if newest is not None else 0
+    there = [number for number in numbers if 1 <= number <= known]
+    if not there:
+        return [None] * len(numbers)
+    # One event for each number, in order: the place of a number is its distance from the newest.
+    found = log.latest(
+        {EventType.TURN_CLOSED}, skip=known - max(there), limit=max(there) - min(there) + 1
+    )
+    by_number = {event.payload["number"]: event for event in found}
+    return [by_number.get(number) for number in numbers]
 
 
 def turn_at(log: SessionLog, cost: TurnCost) -> Turn:

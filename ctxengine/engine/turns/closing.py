@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,13 +10,20 @@ from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.presentations.fences import without_shown
-from ctxengine.engine.trust.levels import Trust
-from ctxengine.engine.turns.card import PresentationLine, TurnCard, card_of, card_tokens
+from ctxengine.engine.trust.levels import Trust, lowest
+from ctxengine.engine.turns.card import (
+    PresentationLine,
+    TurnCard,
+    card_of,
+    card_tokens,
+    short_form,
+)
 from ctxengine.engine.turns.index_text import index_terms
 from ctxengine.engine.turns.own_words import OwnWords
 from ctxengine.engine.turns.postings import TurnTerms
 from ctxengine.engine.turns.presentation import PresentationRecord
 from ctxengine.engine.turns.record import closed_record
+from ctxengine.engine.turns.terms import found_by
 from ctxengine.engine.turns.turn import Turn
 
 
@@ -58,7 +66,49 @@ def closing_of(
         presentations=[_line(shown) for shown in presentations],
     )
     asked = "\n".join(text_of_item(item) for item in turn.directives)
-    draft = EventDraft(
+    shown = [entry.index_text for entry in presentations]
+    terms = index_terms(turn, asked=asked, words=words, shown=shown)
+    draft = _draft(turn, card, counter, owner)
+    return Closing(card, draft, TurnTerms(turn.number, terms))
+
+
+def bare_closing_of(turn: Turn, *, outcome: str, counter: TokenCounter, owner: str = "") -> Closing:
+    """Close a turn of which no full card can be made: what was asked and how it ended, without a trace of its calls.
+
+    It never fails on content, so that one odd turn bars no other; its event is marked `bare`. The figures are those of the turn
+    as it stood open.
+
+    Args:
+        outcome: how its run ended.
+        owner: principal whose erasure takes the card along.
+    """
+    try:
+        asked = short_form("\n".join(text_of_item(item) for item in turn.directives))
+        terms = Counter(found_by(asked))
+    except Exception:
+        asked, terms = "", Counter[str]()
+    card = TurnCard(
+        number=turn.number,
+        first=turn.first,
+        last=turn.last,
+        asked=asked,
+        asked_trust=lowest(item.trust for item in turn.directives)
+        if turn.directives
+        else Trust.MODEL,
+        did=(),
+        more_calls=len(turn.exchanges),
+        narration="",
+        outcome=outcome,
+        tokens_full=sum(unit.tokens for unit in turn.units),
+    )
+    draft = _draft(turn, card, counter, owner, bare=True)
+    return Closing(card, draft, TurnTerms(turn.number, terms))
+
+
+def _draft(
+    turn: Turn, card: TurnCard, counter: TokenCounter, owner: str, *, bare: bool = False
+) -> EventDraft:
+    return EventDraft(
         type=EventType.TURN_CLOSED,
         trust=card.trust,
         run=str(run) if (run := turn.units[0].items[0].run) is not None else None,
@@ -66,7 +116,7 @@ def closing_of(
             "number": card.number,
             "first": card.first,
             "last": card.last,
-            "tokens_full": full,
+            "tokens_full": card.tokens_full,
             "tokens_open": sum(unit.tokens for unit in turn.units),
             "tokens_card": card_tokens(card, counter),
             "asked_tokens": sum(item.tokens for item in turn.directives),
@@ -74,13 +124,11 @@ def closing_of(
             "outcome": card.outcome,
             "trust": card.trust.value,
             "version": card.version,
-        },
+        }
+        | ({"bare": True} if bare else {}),
         body=card.model_dump_json(),
         owner=owner,
     )
-    shown = [entry.index_text for entry in presentations]
-    terms = index_terms(turn, asked=asked, words=words, shown=shown)
-    return Closing(card, draft, TurnTerms(turn.number, terms))
 
 
 def _narration(turn: Turn, words: OwnWords, outcome: str) -> tuple[str, Trust]:

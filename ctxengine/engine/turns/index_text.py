@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.lexeme import LexemeError, parse
+from ctxengine.engine.presentations.payload import canonical_payload, strings_of
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.turns.own_words import OwnWords
 from ctxengine.engine.turns.terms import found_by
@@ -16,6 +17,7 @@ MAX_TERMS = 8_000
 """Different terms kept of one turn: those of what was asked, said and shown first, then those of its calls in their order."""
 _MAX_ARGUMENT_CHARS = 40_000
 _MAX_TEXT_CHARS = 40_000
+_ESCAPED_QUOTE = re.compile(r"(?<!\\)\\+([\"'])")
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_BLANKS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
@@ -57,27 +59,30 @@ def index_terms(
         texts.append(" ".join([call.name or "", *_texts(own)]))
     counted: Counter[str] = Counter()
     for text in texts:
-        for term in found_by(redact(text).text):
+        for term in found_by(_masked(text)):
             if term in counted or len(counted) < MAX_TERMS:
                 counted[term] += 1
     return counted
 
 
+def _masked(text: str) -> str:
+    """The text without secrets, those too whose member's name stands in JSON inside a text, its quotes escaped."""
+    return redact(_ESCAPED_QUOTE.sub(r"\1", text)).text
+
+
 def _texts(arguments: str) -> Iterable[str]:
-    short = arguments[:_MAX_ARGUMENT_CHARS]
-    if len(short) < len(arguments):
-        return [short]
+    """The texts and numbers of a call's arguments; all of what is no JSON, or long. Secrets are masked.
+
+    They are masked while the names of members still stand beside them: some are known by nothing else.
+    """
     try:
-        node = parse(arguments)
+        # Written anew, a name is found whatever escapes it was written with.
+        clean = redact(canonical_payload(parse(arguments))).text
     except LexemeError:
-        return [short]
-    return _strings(node)
-
-
-def _strings(node: Node) -> list[str]:
-    if node.kind is NodeKind.STRING:
-        return [node.text() or ""]
-    if node.kind is NodeKind.NUMBER:
-        return [node.raw]
-    children = [value for _, value in node.items()] or list(node)
-    return [text for child in children for text in _strings(child)]
+        return [_masked(arguments)[:_MAX_ARGUMENT_CHARS]]
+    if len(clean) > _MAX_ARGUMENT_CHARS:
+        return [_masked(clean)[:_MAX_ARGUMENT_CHARS]]
+    try:
+        return strings_of(parse(clean))
+    except LexemeError:
+        return [clean]

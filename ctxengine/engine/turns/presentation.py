@@ -12,11 +12,12 @@ from typing import Literal
 
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.lexeme import parse
+from ctxengine.engine.lexeme import LexemeError, parse
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog
-from ctxengine.engine.presentations.payload import json_string, payload_sha256
-from ctxengine.engine.presentations.schemas import Identity, strings_of
+from ctxengine.engine.presentations.payload import json_string, payload_sha256, strings_of
+from ctxengine.engine.presentations.schemas import Identity
+from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 
@@ -61,14 +62,20 @@ class PresentationRecord:
 
     @property
     def index_text(self) -> str:
-        """Words that the turn is found by: title, labels, values, takeaways."""
+        """Words that the turn is found by: title, labels, values, takeaways. Secrets are none of them.
+
+        A secret may be known by its member's name alone, and a digest does not always keep that name: where the payload holds
+        secrets, only texts count that stand in it beside them.
+        """
         if self.payload is None:
             return ""
-        try:
-            words = list(strings_of(parse(self.digest or "")))
-        except ValueError:
-            words = [self.digest or ""]
-        return "\n".join([self.title or "", *words]).strip()
+        digest = redact(self.digest or "").text
+        words = [self.title or "", *(_texts_in(digest) or [digest])]
+        clean = redact(self.payload)
+        if clean.masked:
+            beside = set(_texts_in(clean.text))
+            words = [word for word in words if word in beside]
+        return redact("\n".join(words)).text.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +172,11 @@ def _record(event: EventRecord, body: str | None) -> PresentationRecord:
         digest=digest,
         payload=payload,
     )
+
+
+def _texts_in(json_text: str) -> list[str]:
+    """The texts and numbers of a JSON text; none of what is no JSON any more."""
+    try:
+        return list(strings_of(parse(json_text)))
+    except LexemeError:
+        return []

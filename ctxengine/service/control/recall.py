@@ -16,7 +16,6 @@ from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item
-from ctxengine.engine.standing import history_acts
 from ctxengine.engine.trust.levels import lowest
 from ctxengine.engine.turns.presentation import PresentationRecord, records_of
 from ctxengine.engine.turns.reopened import record_text
@@ -24,10 +23,12 @@ from ctxengine.engine.turns.turn import Turn
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.queries.turns import turn_spans
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
+from ctxengine.service.left_out import LeftOut
 
 __all__ = ["MAX_CHARS", "answer_recall", "recalled"]
 
 NO_SUCH_ID = "Nothing of this session has that id."
+LEFT_OUT = "This was left out by an operator; go on without it."
 
 
 def answer_recall(call: ControlCall) -> ControlAnswer:
@@ -53,7 +54,7 @@ def recalled(log: PostgresLog, arguments: str, *, below: EventSeq) -> ControlAns
     items = _items(log, sequence, ordinal)
     if not items:
         return _presentation(log, wish, sequence)
-    return _answer(items, wish, _left_out(log))
+    return _answer(items, wish, LeftOut(log))
 
 
 def _place(name: str) -> tuple[int | None, int | None]:
@@ -61,10 +62,6 @@ def _place(name: str) -> tuple[int | None, int | None]:
     if not head.isdecimal() or (dot and not tail.isdecimal()) or len(name) > 20:
         return None, None
     return int(head), int(tail) if dot else None
-
-
-def _left_out(log: PostgresLog) -> frozenset[str]:
-    return frozenset(history_acts(log).marks.excluded)
 
 
 def _items(log: PostgresLog, sequence: int, ordinal: int | None) -> list[Item]:
@@ -78,9 +75,9 @@ def _items(log: PostgresLog, sequence: int, ordinal: int | None) -> list[Item]:
     ]
 
 
-def _answer(items: Sequence[Item], wish: RecallWish, left_out: frozenset[str]) -> ControlAnswer:
-    if any(str(item.id) in left_out for item in items):
-        return _refused("This was left out by an operator; go on without it.")
+def _answer(items: Sequence[Item], wish: RecallWish, left_out: LeftOut) -> ControlAnswer:
+    if left_out.any_of(str(item.id) for item in items):
+        return _refused(LEFT_OUT)
     first = items[0]
     return ControlAnswer(
         text=part_of("\n".join(text_of_item(item) for item in items), wish),
@@ -98,7 +95,7 @@ def _turn(log: PostgresLog, wish: RecallWish, below: EventSeq) -> ControlAnswer:
     units = log.units(EventSeq(span.first), min(EventSeq(span.last + 1), below))
     turn = Turn(number, tuple(units))
     return ControlAnswer(
-        text=part_of(record_text(turn, left_out=_left_out(log)), wish),
+        text=part_of(record_text(turn, left_out=LeftOut(log).items), wish),
         trust=lowest(item.trust for item in turn.items),
         source="recall:turn",
     )
@@ -115,6 +112,8 @@ def _presentation(log: PostgresLog, wish: RecallWish, sequence: int) -> ControlA
         return _refused(NO_SUCH_ID)
     if shown.payload is None:
         return _refused("This presentation was erased.")
+    if LeftOut(log).bars(shown):
+        return _refused(LEFT_OUT)
     return ControlAnswer(
         text=part_of(shown.payload, wish), trust=shown.trust, source="recall:presentation"
     )

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctxengine.engine.control.arguments import faults_of
-from ctxengine.engine.events import EventDraft
+from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.lexeme import Node, is_json_object, parse
 from ctxengine.engine.plan.plan import PinnedTool
-from ctxengine.engine.presentations.fences import Fence, fences_in
-from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
-from ctxengine.engine.presentations.schemas import (
-    CardSchema,
-    Identity,
-    identity_of,
-    schema_of,
+from ctxengine.engine.presentations.fences import MAX_FENCES, Fence, fences_in
+from ctxengine.engine.presentations.payload import (
+    MAX_PAYLOAD_DEPTH,
+    canonical_payload,
+    depth_of,
+    payload_sha256,
     strings_of,
 )
+from ctxengine.engine.presentations.schemas import CardSchema, Identity, identity_of, schema_of
 from ctxengine.engine.trust.levels import Trust, lowest
 from ctxengine.engine.turns.presentation import Emitted, Origin
 from ctxengine.service.control.answers import ControlAnswer
@@ -85,20 +85,31 @@ class CardDesk:
             return []
         return [self._written(card, tool.name, source, "call", at)]
 
-    def from_text(
-        self, text: str, *, source: str, at: int, admitted: Callable[[str], bool]
+    def from_texts(
+        self,
+        said: Sequence[tuple[str, str]],
+        *,
+        at: int,
+        refused: Callable[[PinnedTool, str], str | None],
+        admitted: Callable[[str], bool],
     ) -> list[EventDraft]:
-        """The cards that a message holds in fences, where the model calls no tool for them.
+        """The cards that messages hold in fences, where the model calls no tool for them.
+
+        A fence that may not be shown is plain text, and what it was refused for is noted as for a call.
 
         Args:
-            source: item id of the message.
-            at: sequence that the first of them will have.
+            said: item id and text of each message of the response, in order.
+            at: sequence that the first draft will have.
+            refused: the code for which a call of this tool with these arguments would be refused now; None where it would not.
             admitted: asked with a card's texts before it is written.
         """
         drafts: list[EventDraft] = []
-        for fence in fences_in(text):
-            tool = self._tool_of(fence)
+        fences = [(source, fence) for source, text in said for fence in fences_in(text)]
+        for source, fence in fences[:MAX_FENCES]:
+            judged = [(tool, refused(tool, fence.payload)) for tool in self._tools_of(fence)]
+            tool = next((tool for tool, code in judged if code is None), None)
             if tool is None:
+                drafts += [self.refusal(source, code) for _, code in judged[:1] if code is not None]
                 continue
             card = card_from(fence.semantic_type, tool.card, fence.payload, tool.input_schema)
             if isinstance(card, str) or self._known(card) is not None:
@@ -108,21 +119,31 @@ class CardDesk:
             drafts.append(self._written(card, tool.name, source, "fence", at + len(drafts)))
         return drafts
 
+    def refusal(self, answers: str, code: str) -> EventDraft:
+        """The note of a call, or of a fence in the place of one, that is not carried out.
+
+        Args:
+            answers: item id of the call, or of the message with the fence.
+        """
+        return EventDraft(
+            type=EventType.CALL_REFUSED,
+            trust=Trust.PLATFORM,
+            run=str(self.facts.run.id),
+            payload={"answers": answers, "code": code},
+        )
+
     def known(self, tool: PinnedTool, arguments: str) -> bool:
         """Whether a call repeats a card of the run."""
         card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
         return not isinstance(card, str) and self._known(card) is not None
 
-    def _tool_of(self, fence: Fence) -> PinnedTool | None:
+    def _tools_of(self, fence: Fence) -> list[PinnedTool]:
         """Fences stand in for card tools: a type that no tool of the plan shows is plain text."""
-        return next(
-            (
-                tool
-                for tool in self.facts.plan.tools
-                if tool.presentation == fence.semantic_type and tool.group != "hidden"
-            ),
-            None,
-        )
+        return [
+            tool
+            for tool in self.facts.plan.tools
+            if tool.presentation == fence.semantic_type and (tool.removed or tool.group != "hidden")
+        ]
 
     def _known(self, card: Card) -> int | None:
         sha256 = card.sha256
@@ -168,6 +189,15 @@ def card_from(
         said = [f"{fault.keyword}: {fault.expected}".rstrip(": ") for fault in faults]
         return json.dumps({"ok": False, "error": "card_does_not_fit", "detail": said})
     payload: Node = parse(arguments)
+    depth = depth_of(payload)
+    if depth > MAX_PAYLOAD_DEPTH:
+        return json.dumps(
+            {
+                "ok": False,
+                "error": "card_too_deep",
+                "detail": f"A card may be nested {MAX_PAYLOAD_DEPTH} levels deep; this one has {depth}. Send it flatter.",
+            }
+        )
     schema = schema_of(semantic_type, registered)
     identity = identity_of(schema, payload)
     if not identity.found:

@@ -309,7 +309,7 @@ class LabSession:
             skills=skills,
             standing=standing,
             compactor=compactor_of(self.log, self.plan, standing, below=wanted.content_head + 1),
-            sent=sent_before(self.log, self.plan, earlier),
+            sent=sent_before(self.log, self.plan, earlier, excluded=standing.marks.excluded),
             projection=projection,
             tail=self._tail(beat, wanted, projection),
         )

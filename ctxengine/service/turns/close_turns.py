@@ -1,21 +1,23 @@
 """Closing turns: each one that is over gets its event, its card and its place in the index, once (capacity spec 10).
 
 No model is asked, and nothing is locked while a card is made. What a crash left out is made up for at the next run's start.
+A turn of which no card can be made gets a bare one: it must not bar the session.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
-from django.db import transaction
+from django.db import Error, transaction
 
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.ports import StaleHead, SumColumn
 from ctxengine.engine.turns.closed import turns_not_closed
-from ctxengine.engine.turns.closing import Closing, closing_of
-from ctxengine.engine.turns.own_words import own_words
+from ctxengine.engine.turns.closing import Closing, bare_closing_of, closing_of
+from ctxengine.engine.turns.own_words import OwnWords, own_words
 from ctxengine.engine.turns.presentation import presentations_of
 from ctxengine.engine.turns.similarity import text_to_embed
 from ctxengine.engine.turns.turn import Turn
@@ -26,10 +28,14 @@ from ctxengine.service.clock import utc_now
 from ctxengine.service.turns.embedder import configured_embedder, embedded
 from ctxengine.service.wiring import counter_of
 
+_log = logging.getLogger(__name__)
+
 ENGINES_WITH_CARDS = frozenset({"working_set"})
 """Engines whose closed turns are recorded; those of others get cards on demand."""
 
 _TRIES = 3
+_PASSED_ON = (Error, MemoryError)
+"""What says nothing of a turn, but of the machine or the database."""
 EVIDENCE_TOKENS = 400_000
 """How far back an answer is held against the session's evidence (tokens): more than any window it was written in."""
 
@@ -63,7 +69,7 @@ def close_missing_turns(session: SessionRow, log: PostgresLog) -> int:
 def closings_of(
     session: SessionRow, log: PostgresLog, turns: Sequence[Turn], *, below: EventSeq
 ) -> list[Closing]:
-    """What the close of these turns records; reads the log and writes nothing.
+    """What the close of these turns records; reads the log and writes nothing. No content makes it fail.
 
     Args:
         turns: consecutive turns, at least one.
@@ -73,22 +79,46 @@ def closings_of(
     outcomes = _outcomes(session, turns)
     before = max(0, log.at(turns[0].first).tokens - EVIDENCE_TOKENS)
     first = log.first(SumColumn.TOKENS, before, turns[0].first).sequence
-    words = own_words(turns, SessionTexts(log, below, first))
+    words = _words(turns, SessionTexts(log, below, first))
     ends = [*(following.first for following in turns[1:]), below]
     made = []
     for turn, own, end in zip(turns, words, ends, strict=True):
         run = turn.units[0].items[0].run
-        made.append(
-            closing_of(
+        outcome = outcomes.get(str(run), "completed")
+        try:
+            closing = closing_of(
                 turn,
-                outcome=outcomes.get(str(run), "completed"),
+                outcome=outcome,
                 counter=counter,
-                words=own,
+                words=own or own_words([turn], SessionTexts(log, below, first))[0],
                 presentations=presentations_of(log, turn.first, end - 1),
                 owner=session.principal,
             )
-        )
+        except _PASSED_ON:
+            raise
+        except Exception as error:
+            # What an odd turn holds stays out of the log, and so does the message, which may quote it.
+            _log.error(
+                "Turn %d of session %s got a bare card: %s while it was closed.",
+                turn.number,
+                session.id,
+                type(error).__name__,
+            )
+            closing = bare_closing_of(
+                turn, outcome=outcome, counter=counter, owner=session.principal
+            )
+        made.append(closing)
     return made
+
+
+def _words(turns: Sequence[Turn], texts: SessionTexts) -> Sequence[OwnWords | None]:
+    """The own words of all turns in one pass; None for each where that fails, for then each is looked at alone."""
+    try:
+        return own_words(turns, texts)
+    except _PASSED_ON:
+        raise
+    except Exception:
+        return [None] * len(turns)
 
 
 def _with_vectors(closings: Sequence[Closing]) -> Sequence[Closing]:

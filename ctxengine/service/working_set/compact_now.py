@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.db import transaction
 
 from ctxengine.engine.history.working_set_plan import Planned, Wish, plan_run
@@ -51,7 +53,7 @@ def compact_working_set(*, actor: Actor, session: SessionRow, spec: Compact) -> 
             below=below,
         )
         wish = Wish(PlanReason.START, below, {}, head.sequence + 1)
-        planned = plan_run(planning, wish)
+        planned = plan_run(replace(planning, by_hand=True), wish)
         made = planned.packet
         if made is None:
             return _standing(planned)

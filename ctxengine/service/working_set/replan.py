@@ -18,6 +18,7 @@ from ctxengine.engine.capacity.profile import CapacityProfile
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.working_set_packets import packet_lost
 from ctxengine.engine.history.working_set_plan import Wish, plan_run
 from ctxengine.engine.history.working_set_record import PlannedSet, PlanReason, planned_of
 from ctxengine.engine.ids import EventSeq
@@ -46,7 +47,7 @@ class Replanned(Exception):
 def renew_if_due(
     actor: Actor, session: SessionRow, run: RunRow, log: PostgresLog, plan: Plan
 ) -> None:
-    """Replan where a refusal or a security rotation came in behind the plan in force.
+    """Replan where a refusal, a security rotation or an act on its packet came in behind the plan in force.
 
     Raises:
         Replanned: a new plan was written.
@@ -67,6 +68,13 @@ def renew_if_due(
         and security in turned.payload["reasons"]
     ):
         replanned = _replanned(session, run, log, plan, before, reason=PlanReason.SECURITY)
+        _write(actor, session, run, log, plan, replanned)
+        raise Replanned
+    record = planned_of(before.payload)
+    if record.packet is not None and packet_lost(
+        log, before.sequence, record.behind_through + 1, record.packet_last
+    ):
+        replanned = _replanned(session, run, log, plan, before, reason=PlanReason.BY_HAND)
         _write(actor, session, run, log, plan, replanned)
         raise Replanned
 

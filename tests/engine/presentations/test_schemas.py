@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from ctxengine.engine.presentations.fences import fences_in, without_shown
 from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
 from ctxengine.engine.presentations.schemas import (
     CARD_SCHEMAS,
+    MAX_WHOLE_CHARS,
     CardSchema,
     identity_of,
     schema_of,
 )
+from ctxengine.engine.trust.model_view import model_view
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -150,3 +153,33 @@ def test_a_fence_that_is_an_entry_of_its_own_is_taken_out_of_the_prose() -> None
     shown = payload_sha256('{"a":1,"b":2}')
     assert without_shown(text, {shown}) == "Before.\n\nAfter."
     assert without_shown(text, {"0" * 64}) == text
+
+
+@given(objects)
+def test_a_digest_of_everything_is_bounded_and_says_what_it_left_out(value: dict[str, Any]) -> None:
+    value |= {"label": "Tide", "value": 3, "series": ["x" * 50] * 400, "log": "y" * 90_000}
+    found = identity_of(schema_of("metric"), parse(json.dumps(value)))
+    told = json.loads(found.digest)
+    assert len(found.digest) <= MAX_WHOLE_CHARS + 100
+    assert (told["label"], told["value"]) == ("Tide", 3)
+    (left_out,) = [name for name in told if name.startswith("[...")]
+    count, chars = re.findall(r"\d[\d,]*", left_out)
+    assert int(count) == len({model_view(name) for name in value}) - (len(told) - 1)
+    assert int(chars.replace(",", "")) > 100_000
+
+
+@pytest.mark.parametrize("type", [*CARDS, "unheard.of"])
+@given(value=objects, many=st.integers(1, 300))
+def test_no_digest_is_much_longer_than_its_payload(
+    type: str, value: dict[str, Any], many: int
+) -> None:
+    wide = {f"{place}{name}": inner for place in range(many) for name, inner in value.items()}
+    raw = json.dumps({**wide, "rows": [wide], "columns": wide, "items": [wide] * 3})
+    found = identity_of(schema_of(type), parse(raw))
+    assert len(found.digest) <= max(len(raw), MAX_WHOLE_CHARS) + 500
+
+
+def test_selectors_that_tell_the_same_twice_cost_no_more_than_the_card() -> None:
+    many = CardSchema(type="x", identity=("rows", "rows[]", "rows[0]", "a|rows", "b|rows[]"))
+    raw = json.dumps({"rows": ["z" * 40] * 500})
+    assert len(identity_of(many, parse(raw)).digest) <= len(raw) + 500
