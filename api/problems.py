@@ -234,6 +234,8 @@ PROBLEMS: tuple[ProblemKind, ...] = (
     ProblemKind("invalid_time", 422, "The time cannot be used", "Send it with an offset."),
     ProblemKind("invalid_timezone", 422, "No such time zone", "Use an IANA name."),
     ProblemKind("wire_invalid", 422, "The provider would refuse this", "Mend what is named."),
+    ProblemKind("leg_unavailable", 422, "A leg cannot take this session", "Leave it out."),
+    ProblemKind("unknown_leg", 422, "The request has no such leg", "Count its legs from 0."),
     ProblemKind(
         "unsupported_provider", 422, "No such provider", "Use one of those that are named."
     ),

@@ -17,6 +17,7 @@ from ctxengine.service.body_of_request import request_body
 from ctxengine.service.cache_use import public_cache
 from ctxengine.service.delta import delta_of
 from ctxengine.service.imports.complete import complete_request, complete_requests
+from ctxengine.service.legs.leg_bodies import leg_requests
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Assembled
 from ctxengine.service.wiring import log_of, plan_from
@@ -107,7 +108,8 @@ def assembled_again(actor: Actor, request_id: str, base: str | None = None) -> A
         session = session_of(actor, new.session_id)
         delta = delta_of(rebuild_request(session, old), rebuild_request(session, new))
     body = request_body(actor=actor, request_id=wanted)
-    return Assembled(request_id=wanted, body=body, delta=delta, **row)
+    legs = leg_requests(actor=actor, request_id=wanted)
+    return Assembled(request_id=wanted, body=body, delta=delta, legs=legs, **row)
 
 
 def plan_of_request(session: SessionRow, request_id: str | None) -> Plan:

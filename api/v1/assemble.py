@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from api import idempotency
-from api.answers import joined, stored_json, to_json, with_members
+from api.answers import array, joined, stored_json, to_json, with_members
 from api.auth import actor_of
 from api.bodies import body_bytes
 from api.later import later_json
@@ -31,12 +31,14 @@ from api.pagination import Parameter, parameters_of, seconds, word
 from api.problems import problem_document
 from api.reads.requests import assembled_again
 from api.schema import PROBLEM, Component, Operation, Operations
+from api.shapes.chosen_model import MODEL
 from api.shapes.containers import ListOf, Member, Record, build
 from api.shapes.scalars import AnyText, Identifier, Moment, Number, Text
 from api.views import Done, JsonWrite, WriteView, answered, parsed
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.service.assemble import assemble
+from ctxengine.service.leg_specs import AssembledLeg
 from ctxengine.service.specs import (
     LONGEST_WAIT_S,
     Actor,
@@ -61,6 +63,14 @@ ASSEMBLE = Record(
     Member("now", Moment()),
     Member("timezone", Text()),
     Member("base_request_id", Identifier(), note="Answer with what changed since this request."),
+    Member(
+        "legs",
+        ListOf(MODEL),
+        note=(
+            "Up to four fallback models: the request is sized for the smallest, and each gets a body. "
+            "Left out: those of the run so far; `[]` ends them."
+        ),
+    ),
     spec=Assemble,
 )
 
@@ -113,8 +123,20 @@ ASSEMBLED = Component(
             "manifest": MANIFEST.ref,
             "budget": BUDGET.ref,
             "cache": CACHE.ref,
+            "legs": listed(
+                record(
+                    {
+                        "provider": TEXT,
+                        "model": TEXT,
+                        "request": {**FREE, "description": "That provider's request body."},
+                        "wire_prefix_sha256": SHA256,
+                        "request_sha256": SHA256,
+                        "tokens": {**WHOLE, "description": "By that model's own counter."},
+                    }
+                )
+            ),
         },
-        optional=("request", "delta"),
+        optional=("request", "delta", "legs"),
     ),
     (MANIFEST, BUDGET, CACHE),
 )
@@ -146,7 +168,15 @@ FOLLOW_UP_FIELDS = {
 """What `"assemble": true` adds to the answer of another call: one of them, or none while calls
 wait for results."""
 FOLLOW_UP_PARTS = (ASSEMBLED, LATER, PROBLEM)
-ASSEMBLE_PROBLEMS = ("budget_exceeded", "run_ended", "calls_pending", "stale_head", "content_gone")
+ASSEMBLE_PROBLEMS = (
+    "budget_exceeded",
+    "run_ended",
+    "calls_pending",
+    "stale_head",
+    "content_gone",
+    "unsupported_provider",
+    "leg_unavailable",
+)
 
 
 def assembled_json(assembled: Assembled) -> bytes:
@@ -156,7 +186,7 @@ def assembled_json(assembled: Assembled) -> bytes:
         ServiceError: 410 `content_gone` where the step was built already and some of its content was erased since.
     """
     sent = assembled.body if assembled.delta is None else assembled.delta
-    if not sent:
+    if not sent or not all(leg.body for leg in assembled.legs):
         raise ServiceError(
             "content_gone",
             410,
@@ -173,6 +203,24 @@ def assembled_json(assembled: Assembled) -> bytes:
             "manifest": stored_json(assembled.manifest),
             "budget": stored_json(assembled.budget),
             "cache": stored_json(assembled.cache),
+            **(
+                {"legs": array([_leg_json(leg) for leg in assembled.legs])}
+                if assembled.legs
+                else {}
+            ),
+        }
+    )
+
+
+def _leg_json(leg: AssembledLeg) -> bytes:
+    return joined(
+        {
+            "provider": to_json(leg.provider),
+            "model": to_json(leg.model),
+            "request": leg.body,
+            "wire_prefix_sha256": to_json(leg.wire_prefix_sha256),
+            "request_sha256": to_json(leg.request_sha256),
+            "tokens": to_json(leg.tokens),
         }
     )
 

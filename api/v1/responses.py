@@ -15,6 +15,7 @@ from api.shapes.content import RawBody, RawObject
 from api.shapes.scalars import Flag, Identifier, Whole
 from api.v1.assemble import FOLLOW_UP_FIELDS, FOLLOW_UP_PARTS, followed, followed_again
 from api.views import Done, JsonWrite, WriteView
+from ctxengine.engine.legs.leg import MOST_LEGS
 from ctxengine.engine.lexeme import Node, is_json_object
 from ctxengine.service.specs import Actor, CallAction, ResponseTaken, TakeResponse
 from ctxengine.service.take_response import take_response
@@ -43,6 +44,11 @@ TAKE_RESPONSE = Record(
         note="From sending to the first token, where the answer was streamed.",
     ),
     Member("error", _ERROR, note="Instead of `response`: the provider refused or failed."),
+    Member(
+        "leg",
+        Whole(minimum=0, maximum=MOST_LEGS - 1),
+        note="Which of the request's `legs` it came from, from 0; left out: the session's model.",
+    ),
     Member("assemble", Flag(), note="Answer with the next request as well, where there is one."),
     spec=TakeResponse,
 )
@@ -157,6 +163,7 @@ class ResponsesView(WriteView):
                 "stale_head",
                 "run_ended",
                 "invalid_content",
+                "unknown_leg",
             ),
         )
     }

@@ -17,6 +17,7 @@ from api.openapi import SHA256, TEXT, TIME, UUID_TEXT, WHOLE, nullable, page_of,
 from api.reads.plans import figures_of, plan_view
 from api.reads.sessions import session_facts, session_page
 from api.schema import Component, Operation, Operations, Parameters
+from api.shapes.chosen_model import MODEL
 from api.shapes.containers import ListOf, MapOf, Member, Record, build, texts
 from api.shapes.content import RawObject
 from api.shapes.scalars import Flag, Identifier, Number, PinnedText, Text, Whole
@@ -28,7 +29,6 @@ from ctxengine.service.open_session import open_session
 from ctxengine.service.specs import (
     Actor,
     AgentRef,
-    ModelRef,
     OpenSession,
     PlanView,
     PolicySpec,
@@ -72,13 +72,7 @@ OPEN_SESSION = Record(
     Member("engine", Text(), note="How history is projected. Fixed for the session."),
     Member(
         "model",
-        Record(
-            Member("provider", Text(), required=True),
-            Member("name", Text(), required=True),
-            Member("window", Whole()),
-            Member("max_output", Whole()),
-            spec=ModelRef,
-        ),
+        MODEL,
         required=True,
     ),
     Member(

@@ -73,6 +73,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
             "unwrapped",
             "found_tools",
             "arguments_invalid",
+            "leg",
             "at",
             "extra",
         ),
@@ -81,7 +82,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.RESPONSE_FAILED,
         "The provider refused or failed a request.",
-        ("request", "status", "code", "next"),
+        ("request", "status", "code", "next", "leg"),
     ),
     EventRule(
         EventType.TOOL_RESULT,

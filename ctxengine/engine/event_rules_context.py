@@ -100,6 +100,12 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
         act=True,
     ),
     EventRule(
+        EventType.LEGS_CHOSEN,
+        "Which other models the run's requests are built for as well, and the figures that size them.",
+        ("legs", "reason"),
+        act=True,
+    ),
+    EventRule(
         EventType.MEMORY_READ,
         "Knowledge, recall and correction lines read once for one step.",
         ("format", "knowledge", "recall", "corrections", "content_sequence"),

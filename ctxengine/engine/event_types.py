@@ -28,6 +28,7 @@ class EventType(StrEnum):
     WORKING_SET_PLANNED = "context.working_set.planned"
     YIELD_APPLIED = "context.yield.applied"
     WINDOW_LEARNED = "context.window.learned"
+    LEGS_CHOSEN = "context.legs.chosen"
     MEMORY_READ = "context.memory.read"
     FRESH_SENT = "context.fresh.sent"
     SNAPSHOT_USED = "context.snapshot.used"

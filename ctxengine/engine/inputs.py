@@ -13,6 +13,7 @@ from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.compaction.compactor import Outcome
 from ctxengine.engine.compaction.packet import Packet
 from ctxengine.engine.fresh import windowed_line
+from ctxengine.engine.legs.leg import Leg, LegBody
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import MemoryLines, RunInput
 
@@ -85,6 +86,10 @@ class StepInputs(BaseModel):
     """Digest of each unit that an act of an operator shows in its own way, by its sequence."""
     summary: str = ""
     """Digest of row 9 as it was rendered with its summaries; it stands in where one of them was erased since."""
+    legs: tuple[Leg, ...] = ()
+    """Further models the request was sized for."""
+    leg_bodies: tuple[LegBody, ...] = ()
+    """What was built for each of them."""
 
     @property
     def marks(self) -> Marks:

@@ -100,6 +100,9 @@ class Opaque:
     """Inside that item, the block stands before the part with this index; 0 is in front of the whole item."""
     follower_id: str | None = None
     """Provider's id of the item it produced (Responses): the API wants both back together, or neither."""
+    provider: str = ""
+    """Whose reasoning it is, where a fallback leg has answered; empty: the session's own model's."""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

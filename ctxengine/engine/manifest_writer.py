@@ -45,7 +45,7 @@ def write_manifest(
         spans=spans,
         cut=_cut(run),
         yields=list(run.allocation.yields),
-        warnings=[*plan.warnings, *_over_horizon(run, budget)],
+        warnings=[*plan.warnings, *_over_horizon(run, budget), *_sized(run)],
     )
     return manifest, budget
 
@@ -58,6 +58,15 @@ def _over_horizon(run: RunInput, budget: Budget) -> list[str]:
     return [
         f"The request takes {budget.request:,} tokens and the model's horizon is {horizon:,}: beyond it the model may stop "
         "following instructions. Hand part of the work to a child run, or route the session to a larger model."
+    ]
+
+
+def _sized(run: RunInput) -> list[str]:
+    """What made the budget smaller than the session's model would need it."""
+    if not run.sized_for:
+        return []
+    return [
+        f"Sized for the fallback leg {run.sized_for}: {run.fixed.usable:,} tokens are usable, by this session's counting."
     ]
 
 

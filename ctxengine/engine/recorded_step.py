@@ -40,6 +40,38 @@ def rebuild(
 ) -> ModelRequest:
     """Build a recorded request again from its inputs and the log; no memo, no decision taken anew.
 
+    See `recorded_run` for the arguments.
+    """
+    run = recorded_run(
+        log,
+        session,
+        inputs,
+        memory=memory,
+        counter=counter,
+        erased=erased,
+        skills=skills,
+        fresh_erased=fresh_erased,
+        sent=sent,
+        added=added,
+    )
+    return build_step(run, session, opaque=opaque, renderer=renderer, options=options)
+
+
+def recorded_run(
+    log: SessionLog,
+    session: SessionFacts,
+    inputs: StepInputs,
+    *,
+    memory: Memory,
+    counter: TokenCounter,
+    erased: Mapping[EventSeq, str],
+    skills: Sequence[LoadedSkill] = (),
+    fresh_erased: bool = False,
+    sent: Sequence[SentBlock] = (),
+    added: SentBlock | None = None,
+) -> RunInput:
+    """What a recorded request was built from, before any renderer saw it.
+
     Args:
         erased: recorded digests of units whose content was erased since.
         skills: the bodies that the inputs name.
@@ -94,7 +126,7 @@ def rebuild(
     )
     if session.plan.fresh_rows == "appended":
         run = _as_added(run, inputs, added)
-    return build_step(run, session, opaque=opaque, renderer=renderer, options=options)
+    return run
 
 
 def _as_added(run: RunInput, inputs: StepInputs, added: SentBlock | None) -> RunInput:

@@ -123,6 +123,8 @@ class RunInput:
     units 10, skills 11, corrections 13, runtime 14."""
     source: str = "estimated"
     """Where body figures come from: `counted` or `estimated`."""
+    sized_for: str = ""
+    """The fallback leg whose budget this is, where one admits less than the session's own model."""
     imported: bool = False
     history_ttl: Literal["5m", "1h"] = "5m"
     """Life asked for the history's cache entries."""

@@ -15,6 +15,7 @@ from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, SessionFacts, StepInputs
 from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.legs.leg import Leg, sized_for, smallest
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.request import LeftOut, RecordedDigest, RunInput
@@ -31,6 +32,12 @@ def fixed_frame(plan: Plan, factor_millionths: int) -> Frame:
         policy=plan.policy,
         factor=factor_millionths / 1_000_000,
     )
+
+
+def shared_frame(plan: Plan, factor_millionths: int, legs: Sequence[Leg]) -> Frame:
+    """The fixed part of the budget that a plan and the legs of a step leave together."""
+    own = fixed_frame(plan, factor_millionths)
+    return smallest(own, legs, plan.policy) if legs else own
 
 
 def run_input(
@@ -84,12 +91,15 @@ def run_input(
         history=history,
         active=active,
         allocation=allocation,
-        fixed=fixed_frame(session.plan, inputs.factor_millionths),
+        fixed=shared_frame(session.plan, inputs.factor_millionths, inputs.legs),
         left_out=left_out,
         runtime=runtime,
         memory=memory.kept(inputs.knowledge_kept, inputs.recall_kept, inputs.recall_window),
         row_tokens={row: tokens for row, tokens in row_tokens.items() if tokens},
         source="counted" if counter.exact else "estimated",
+        sized_for=sized_for(fixed_frame(session.plan, inputs.factor_millionths), inputs.legs)
+        if inputs.legs
+        else "",
         imported=session.imported,
         history_ttl=inputs.history_ttl,
         digests=digests,

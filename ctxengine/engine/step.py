@@ -39,7 +39,13 @@ from ctxengine.engine.request import (
     SentBlock,
 )
 from ctxengine.engine.row_nine import row_nine_text
-from ctxengine.engine.run_input import fixed_frame, pinned_units, run_input, runtime_of
+from ctxengine.engine.run_input import (
+    fixed_frame,
+    pinned_units,
+    run_input,
+    runtime_of,
+    shared_frame,
+)
 from ctxengine.engine.standing import NOTHING_STANDING, Standing
 from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
 from ctxengine.engine.wire.base import WireRenderer
@@ -105,7 +111,7 @@ def prepare(
         }
     )
     runtime = runtime_of(wanted, active)
-    fixed = fixed_frame(session.plan, wanted.factor_millionths)
+    fixed = shared_frame(session.plan, wanted.factor_millionths, wanted.legs)
     offer = Offer(skills, state, memory, runtime, tail)
     if session.plan.fresh_rows == "appended":
         offer = against(offer, sent, session.nonce_key)
@@ -367,4 +373,5 @@ __all__ = [
     "floors_of",
     "inputs_of",
     "prepare",
+    "shared_frame",
 ]

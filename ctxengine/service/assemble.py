@@ -7,6 +7,7 @@ now.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -25,13 +26,13 @@ from ctxengine.engine.step import (
     Prepared,
     SessionFacts,
     StepInputs,
-    fixed_frame,
     floors_of,
     prepare,
+    shared_frame,
 )
 from ctxengine.ledger.inserts import write_request
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import Rendering, RequestRow, RunRow, SessionRow
+from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.ledger.warm import WarmLog
 from ctxengine.service.access import open_run_of, session_of, still_open
 from ctxengine.service.bound_reasoning import (
@@ -50,6 +51,9 @@ from ctxengine.service.compactors import compactor_of, packets_of
 from ctxengine.service.delta import delta_of
 from ctxengine.service.fresh_blocks import sent_before, sent_draft
 from ctxengine.service.jobs.wait_for import wait_for
+from ctxengine.service.legs.choose_legs import choose_legs, legs_of
+from ctxengine.service.legs.leg_bodies import BuiltLeg, assembled_legs, rebuild_legs
+from ctxengine.service.legs.step_legs import step_legs
 from ctxengine.service.markers import reaching
 from ctxengine.service.memory_lines import memory_draft
 from ctxengine.service.memory_source import with_embedded
@@ -57,7 +61,7 @@ from ctxengine.service.projections import decision_in_force
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.refusals import refusal_of, refusing
-from ctxengine.service.renderings import digests_of, rendering_rows
+from ctxengine.service.renderings import new_renderings
 from ctxengine.service.request_rows import exceeded_drafts, request_row, step_drafts
 from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
@@ -86,6 +90,7 @@ def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
     while True:
         run = open_run_of(actor, run_id)
         session = session_of(actor, run.session_id)
+        choose_legs(actor=actor, session=session, run=run, wanted=spec.legs)
         make_room(actor=actor, session=session, run=run)
         try:
             prepare_boundary(actor=actor, session=session, run=run)
@@ -127,7 +132,8 @@ def _assemble_warm(
             if "opaque" in built.absent:
                 # Checkpoints are dispensable: without one the step goes out again, but for its reasoning.
                 built = rebuild_request(session, known, without_lost_reasoning=True)
-            return _answer(actor, session, known, built, spec)
+            again = rebuild_legs(session, known, without_lost_reasoning=True)
+            return _answer(actor, session, known, built, spec, again)
         session.refresh_from_db(fields=["epoch", "requests", "act_sequence"])
         plan = warmth.pinned(log, session)
         facts = session_facts(session, plan)
@@ -135,7 +141,7 @@ def _assemble_warm(
         memory = Memory(*(_lines(part) for part in (spec.knowledge, spec.recall, spec.corrections)))
         memory = with_embedded(session, log, memory)
         wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
-        wanted = wanted.model_copy(update={"acts": head.act_sequence})
+        wanted = wanted.model_copy(update={"acts": head.act_sequence, "legs": legs_of(run)})
         counter = warmth.memo.counter(counter_of(plan.provider, plan.model))
         prepared, declined = _prepare(
             actor, session, log, facts, wanted, memory, counter, warmth, run
@@ -151,10 +157,25 @@ def _assemble_warm(
             raise
         admit(actor, session, run, built, prepared)
         built = reaching(session, built, now)
-        row = _record(
-            actor, session, run, log, prepared, built, memory, wanted, now, began, warmth, declined
+        prepared, legs = step_legs(
+            actor, session, run, log, plan, prepared, built, warmth, head.sequence
         )
-    return _answer(actor, session, row, built, spec)
+        row = _record(
+            actor,
+            session,
+            run,
+            log,
+            prepared,
+            built,
+            memory,
+            wanted,
+            now,
+            began,
+            warmth,
+            declined,
+            legs,
+        )
+    return _answer(actor, session, row, built, spec, legs)
 
 
 def _refuse_pending(log: PostgresLog, run: RunRow) -> None:
@@ -225,7 +246,7 @@ def _prepare(
         AnswerLater: a model writes it first.
         Replanned: the run's working set had to be planned anew; read the log again.
     """
-    plan_total = fixed_frame(facts.plan, wanted.factor_millionths).total
+    plan_total = shared_frame(facts.plan, wanted.factor_millionths, wanted.legs).total
     standing = warmth.standing(log, plan_total=plan_total) if wanted.acts else NOTHING_STANDING
     floors = floors_of(log.newest_yields(), plan_total, standing.undone)
     skills = (
@@ -319,6 +340,7 @@ def _record(
     began: float,
     warmth: Warmth,
     declined: EventDraft | None,
+    legs: Sequence[BuiltLeg],
 ) -> RequestRow:
     request_id = new_id()
     if prepared.allocation.raises:
@@ -377,25 +399,22 @@ def _record(
             build_ms=(time.perf_counter() - began) * 1000,
         )
         pressed = int(prepared.allocation.under_pressure)
+        sent = tuple(leg.request for leg in legs)
         write_request(
-            row, pressed=pressed, renderings=_new_renderings(session, built, inputs, warmth)
+            row,
+            pressed=pressed,
+            renderings=new_renderings(session, (built, *sent), inputs.marks, warmth),
         )
     return row
 
 
-def _new_renderings(
-    session: SessionRow, built: ModelRequest, inputs: StepInputs, warmth: Warmth
-) -> list[Rendering]:
-    """Digests of units that no recorded request held before, as far as this process knows."""
-    digests = digests_of(built, inputs.marks)
-    rows = rendering_rows(session, digests, warmth.digests)
-    if rows:
-        transaction.on_commit(lambda: warmth.remember(digests))
-    return rows
-
-
 def _answer(
-    actor: Actor, session: SessionRow, row: RequestRow, built: ModelRequest, spec: Assemble
+    actor: Actor,
+    session: SessionRow,
+    row: RequestRow,
+    built: ModelRequest,
+    spec: Assemble,
+    legs: Sequence[BuiltLeg],
 ) -> Assembled:
     delta = None
     if spec.base_request_id is not None:
@@ -414,4 +433,5 @@ def _answer(
         wire_prefix_sha256=row.wire_prefix_sha256,
         request_sha256=row.request_sha256,
         delta=delta,
+        legs=assembled_legs(legs),
     )

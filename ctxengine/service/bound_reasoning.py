@@ -13,6 +13,7 @@ from ctxengine.engine.build import build
 from ctxengine.engine.cache.bound_reasoning import binds_reasoning, rewrites_before
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.inputs import Prepared, StepInputs, inputs_of
+from ctxengine.engine.legs.build_leg import own_reasoning
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import CheckpointInput, ModelRequest
@@ -44,7 +45,7 @@ def reasoning_at_stake(run: RunRow | None, model: str) -> int:
     """Blocks that a rewrite of earlier bytes makes invalid; 0 on models that do not bind them."""
     if run is None or not binds_reasoning(model):
         return 0
-    return sum(len(blocks) for blocks in opaque_of(run).values())
+    return sum(len(blocks) for blocks in own_reasoning(opaque_of(run)).values())
 
 
 def drop_reasoning(run: RunRow | None) -> int:
@@ -70,7 +71,7 @@ def build_bound(
     Raises:
         EngineError: as `build` does.
     """
-    opaque = opaque_of(run)
+    opaque = own_reasoning(opaque_of(run))
     bound = bool(opaque) and binds_reasoning(plan.model)
     earlier = inputs_before(run) if bound else None
     if earlier is not None and _rewrites(earlier, prepared):

@@ -78,6 +78,17 @@ def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheV
     return found
 
 
+def unjudged(usage: Usage | None) -> CacheVerdict:
+    """The verdict on an answer to a body whose cache use nobody predicted."""
+    if usage is None or usage.problems or not reports_cache(usage.source_raw):
+        return CacheVerdict("unreported")
+    return CacheVerdict(
+        "unpredicted",
+        reported_read=usage.cache_read,
+        reported_write=usage.cache_write_5m + usage.cache_write_1h,
+    )
+
+
 def _seen(request: RequestRow, heard: Heard) -> Cause:
     """What happened since the request was built that explains a shortfall."""
     slack = request.cache.get("slack")

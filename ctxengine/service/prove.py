@@ -15,6 +15,7 @@ from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.ledger.warm import KnownUnits, WarmLog
 from ctxengine.service.access import request_of, session_of
 from ctxengine.service.imports.complete import completed_with_the_next
+from ctxengine.service.legs.leg_bodies import rebuild_legs
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import Actor, Replay
 
@@ -48,6 +49,7 @@ def replay_row(session: SessionRow, row: RequestRow, log: PostgresLog | None = N
         current = row.inputs["builder"] == BUILDER_VERSION and not row.reconstructed
         options = _PROVE_AND_VALIDATE if current else _PROVE
         built = rebuild_request(session, row, options=options, log=log)
+        legs = rebuild_legs(session, row, options=options, log=log)
     except (EngineError, LookupError) as error:
         return _replay(row, "different", [], "", str(error))
     except ValueError as error:
@@ -56,8 +58,13 @@ def replay_row(session: SessionRow, row: RequestRow, log: PostgresLog | None = N
         return _replay(row, "different", [], "", why)
     if built.request_sha256 != row.request_sha256:
         return _replay(row, "different", list(built.absent), built.request_sha256, "hashes differ")
-    verdict = "identical_except" if built.absent else "identical"
-    return _replay(row, verdict, list(built.absent), built.request_sha256)
+    absent = sorted({*built.absent, *(why for leg in legs for why in leg.request.absent)})
+    for place, leg in enumerate(legs):
+        if leg.request.request_sha256 != leg.body.request_sha256:
+            why = f"leg {place} ({leg.leg.provider}/{leg.leg.model}): hashes differ"
+            return _replay(row, "different", absent, built.request_sha256, why)
+    verdict = "identical_except" if absent else "identical"
+    return _replay(row, verdict, absent, built.request_sha256)
 
 
 def _replay(

@@ -9,6 +9,7 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.history.projection import HISTORY_FORMS
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
+from ctxengine.engine.legs.build_leg import own_reasoning
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.recorded_step import rebuild
 from ctxengine.engine.request import ModelRequest
@@ -55,7 +56,7 @@ def rebuild_request(
         inputs,
         memory=memory_of(log, inputs.memory_event),
         counter=counter_of(plan.provider, plan.model),
-        opaque=_opaque_until(run, inputs.content_head),
+        opaque=own_reasoning(opaque_until(run, inputs.content_head)),
         erased=erased_digests(session, plan, inputs),
         skills=skills_at(log, inputs.skills),
         fresh_erased=memory_is_gone(log, inputs.memory_event),
@@ -67,7 +68,7 @@ def rebuild_request(
     return as_recorded(built, row.cache)
 
 
-def _opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[Opaque]]:
+def opaque_until(run: RunRow, content_head: int) -> Mapping[EventSeq, Sequence[Opaque]]:
     """Reasoning of the run as far as this request had seen it."""
     return {
         sequence: blocks for sequence, blocks in opaque_of(run).items() if sequence <= content_head

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+
+from django.db import transaction
 
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.request import ModelRequest
 from ctxengine.ledger.models import Rendering, SessionRow
 from ctxengine.service.rebuild import rendered_under
+from ctxengine.service.warm import Warmth
 
 Key = tuple[str, int, str]
 """What it was rendered under, the unit, the form."""
@@ -41,3 +44,20 @@ def rendering_rows(
         for key, digest in digests.items()
         if key not in known
     ]
+
+
+def new_renderings(
+    session: SessionRow, requests: Sequence[ModelRequest], marks: Marks, warmth: Warmth
+) -> list[Rendering]:
+    """Digests of units that no recorded request held before, as far as this process knows.
+
+    Args:
+        requests: the session's own and those of its legs.
+    """
+    digests: dict[Key, str] = {}
+    for built in requests:
+        digests |= digests_of(built, marks)
+    rows = rendering_rows(session, digests, warmth.digests)
+    if rows:
+        transaction.on_commit(lambda: warmth.remember(digests))
+    return rows

@@ -16,7 +16,9 @@ from ctxengine.service.access import still_open
 from ctxengine.service.boundary.reported import as_boundary_says
 from ctxengine.service.calibration import ModelKey, learn_refusal
 from ctxengine.service.clock import utc_now
+from ctxengine.service.factor import factor_in_force
 from ctxengine.service.learnt_window import next_total
+from ctxengine.service.legs.answered import Answering, answering_leg
 from ctxengine.service.specs import Actor, ResponseTaken, TakeResponse
 from ctxengine.service.telemetry import refused_span
 from ctxengine.service.wiring import log_of
@@ -65,6 +67,9 @@ def _take(
     now = utc_now()
     if session.engine == "boundary":
         failure = as_boundary_says(failure, spec.error_body_raw or "")
+    leg = answering_leg(request, spec.leg)
+    if leg is not None:
+        return _leg_failed(actor, session, run, request, spec, failure, leg)
     repeated = failure.code == "over_length" and run.settings.get("over_length", 0) >= 1
     following = "fail" if repeated else failure.next
     drafts = [
@@ -87,6 +92,44 @@ def _take(
         status="failed", error={"status": spec.error_status, "code": failure.code}
     )
     return ResponseTaken(next=following, code=failure.code)
+
+
+def _leg_failed(
+    actor: Actor,
+    session: SessionRow,
+    run: RunRow,
+    request: RequestRow,
+    spec: TakeResponse,
+    failure: Failure,
+    leg: Answering,
+) -> ResponseTaken:
+    """A leg's failure is its own: it teaches that leg's model alone, and the run goes on as it was."""
+    told = {
+        "request": str(request.id),
+        "status": spec.error_status,
+        "code": failure.code,
+        "next": "fail",
+        "leg": leg.place,
+    }
+    draft = EventDraft(
+        type=EventType.RESPONSE_FAILED, trust=Trust.PLATFORM, run=str(run.id), payload=told
+    )
+    log_of(session).append([draft], expected=None, at=utc_now(), key=actor.idempotency_key)
+    if failure.code == "over_length":
+        factor = factor_in_force(session.tenant_id, leg.provider, leg.model)
+        expected = math.ceil(leg.tokens * factor / 1_000_000)
+        rejected = failure.actual or expected
+        if _believable(rejected, failure.maximum, expected):
+            learn_refusal(
+                ModelKey(session.tenant_id, leg.provider, leg.model),
+                rejected=rejected,
+                maximum=failure.maximum,
+                factor=factor,
+            )
+    RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
+        status="failed", error={"status": spec.error_status, "code": failure.code}
+    )
+    return ResponseTaken(next="fail", code=failure.code)
 
 
 def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Failure) -> EventDraft:

@@ -409,6 +409,7 @@ class ResponseEvents:
             "stop_reason": model_view(self.content.stop_reason or ""),
             "response_model": model_view(self.content.model or ""),
             "latency_ms": spec.latency_ms,
+            **({"leg": spec.leg} if spec.leg is not None else {}),
             **({"first_token_ms": spec.first_token_ms} if spec.first_token_ms else {}),
             "opaque": [
                 {

@@ -14,8 +14,10 @@ from uuid import UUID
 from pydantic import Field, StringConstraints
 
 from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.legs.leg import MOST_LEGS
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.service.card_specs import CardSpec
+from ctxengine.service.leg_specs import AssembledLeg
 from ctxengine.service.spec_base import Spec
 
 
@@ -213,6 +215,8 @@ class Assemble(Spec):
     now: datetime | None = None
     timezone: str | None = None
     base_request_id: UUID | None = None
+    legs: tuple[ModelRef, ...] | None = Field(default=None, max_length=MOST_LEGS)
+    """Further models to build the request for; None: those of the run's request before."""
     compaction: Literal["job", "wait"] = "job"
     """Where a model must summarise first: say so at once, or wait for it."""
     wait_s: float = Field(default=30.0, ge=0, le=LONGEST_WAIT_S)
@@ -230,6 +234,8 @@ class TakeResponse(Spec):
     """From sending to the first token, where the runtime streams."""
     error_status: int | None = None
     error_body_raw: str | None = None
+    leg: int | None = Field(default=None, ge=0, lt=MOST_LEGS)
+    """Which of the request's legs it came from; None: the session's own model."""
 
 
 class ToolResult(Spec):
@@ -374,6 +380,7 @@ class Assembled:
     request_sha256: str
     delta: bytes | None = None
     """Ready JSON of the delta form, where a known base request was named."""
+    legs: tuple[AssembledLeg, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from ctxengine.service.cache_verdict import shortfall_draft
 from ctxengine.service.checkpoints import keep_opaque
 from ctxengine.service.clock import utc_now
 from ctxengine.service.end_run import before_turn_closes, close_turn, finish_run
+from ctxengine.service.legs.answered import answering_leg
 from ctxengine.service.promote import promote_found
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
@@ -120,6 +122,9 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
         content = from_response(spec.response_raw or "")
         stripped = strip_opaque(content.format, content.body, role="assistant")
         stripped, windows = without_windows(session, content.format, stripped)
+        leg = answering_leg(request, spec.leg)
+        if leg is not None:
+            stripped = replace(stripped, opaque=leg.thought(session, stripped.opaque))
         plan = plan_of_session(session, log)
         taken = ResponseEvents(
             actor,
@@ -140,7 +145,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
         unbound = len(stripped.opaque) if interrupted and plan.fresh_rows == "appended" else 0
         drafts = counted(drafts, unbound)
         receipt = receipt_of(
-            session, request, spec, content, reasoned=bool(stripped.opaque), at=now
+            session, request, spec, content, reasoned=bool(stripped.opaque), at=now, leg=leg
         )
         short = shortfall_draft(request, receipt.verdict, str(run.id))
         drafts += [short] if short is not None else []
@@ -194,13 +199,17 @@ def _refuse_superseded(log: PostgresLog, request: RequestRow, head: Head) -> boo
 def _count_opaque(run: RunRow, stripped: Stripped, session: SessionRow) -> None:
     """Reasoning that will be replayed inside the run costs tokens too; its size is kept, its text is not."""
     counter = counter_of(session.provider, session.model)
-    tokens = sum(counter.text(block.raw) for block in stripped.opaque)
+    # What a leg has thought goes to that leg alone.
+    own = [block for block in stripped.opaque if not block.provider]
+    tokens = sum(counter.text(block.raw) for block in own)
     run.settings["opaque_tokens"] = run.settings.get("opaque_tokens", 0) + tokens
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
 
 
 def _answered(session: SessionRow, request: RequestRow, receipt: Receipt, now: datetime) -> None:
     changes = keep_receipt(session, request, receipt)
+    for name in ("provider", "model"):
+        setattr(request, name, changes.get(name, getattr(request, name)))
     RequestRow.objects.filter(tenant_id=request.tenant_id, id=request.id).update(
         status="answered", answered_at=now, **changes
     )

@@ -14,11 +14,13 @@ from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.service.cache_verdict import (
     Heard,
     measured_entries,
+    unjudged,
     verdict_json,
     verdict_on,
     withholds_reasoning,
 )
 from ctxengine.service.calibration import ModelKey, learn_receipt
+from ctxengine.service.legs.answered import Answering, answered_by
 from ctxengine.service.specs import TakeResponse
 
 
@@ -33,6 +35,8 @@ class Receipt:
     """Whether the response held reasoning."""
     withheld: bool = False
     """Whether the provider said that reasoning of the request did not reach the model."""
+    leg: Answering | None = None
+    """The fallback leg that answered; None for the session's own model."""
 
 
 def receipt_of(
@@ -43,9 +47,14 @@ def receipt_of(
     *,
     reasoned: bool,
     at: datetime,
+    leg: Answering | None = None,
 ) -> Receipt:
     """Read what a response reports and judge its cache figures. Odd figures are kept with a flag and teach nothing."""
     raw = spec.usage_raw or content.usage_raw
+    if leg is not None:
+        # What was predicted is of a body that nobody sent.
+        usage = read_usage(leg.provider, raw, leg.window)
+        return Receipt(usage, unjudged(usage), reasoned, leg=leg)
     usage = read_usage(session.provider, raw, request.budget.get("window"))
     heard = Heard(
         response_raw=spec.response_raw or "",
@@ -79,6 +88,18 @@ def keep_receipt(session: SessionRow, request: RequestRow, receipt: Receipt) -> 
         "usage": usage_json(usage) if usage is not None else {},
         "verdict": verdict_json(verdict, reasoned=receipt.reasoned),
     }
+    if receipt.leg is not None:
+        leg = receipt.leg
+        changes |= answered_by(request, leg)
+        changes["verdict"] |= {
+            "leg": leg.place,
+            "own_provider": request.provider,
+            "own_model": request.model,
+        }
+        if usage is not None and usage.calibrates:
+            key = ModelKey(session.tenant_id, leg.provider, leg.model)
+            learn_receipt(key, leg.tokens, usage)
+        return changes
     if usage is None or request.reconstructed:
         return changes
     if usage.calibrates:

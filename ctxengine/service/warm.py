@@ -6,7 +6,7 @@ Only `assemble` uses it. Rebuilding what was recorded reads the ledger alone.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -18,6 +18,7 @@ from ctxengine.engine.history.working_set_told import told_turns
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
 from ctxengine.engine.items import Unit
+from ctxengine.engine.legs.leg import Leg
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
@@ -27,6 +28,7 @@ from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, SessionRow
 from ctxengine.ledger.warm import KnownUnits, WarmLog
 from ctxengine.service.access import plan_row_of
+from ctxengine.service.legs.memory import LegMemory
 from ctxengine.service.wiring import plan_from
 
 SESSIONS_KEPT = 32
@@ -50,7 +52,14 @@ class Warmth:
     _closed: dict[EventSeq, tuple[Unit, Unit]] = field(default_factory=dict)
     """Units of the newest projection with their closed forms."""
     _plans: dict[UUID, Plan] = field(default_factory=dict)
+    _legs: dict[tuple[str, str], LegMemory] = field(default_factory=dict)
     _in_use: Lock = field(default_factory=Lock)
+
+    def legs(self, legs: Sequence[Leg]) -> Mapping[tuple[str, str], LegMemory]:
+        """What is remembered of each of these legs, by provider and model; that of others is let go of."""
+        names = [(leg.provider, leg.model) for leg in legs]
+        self._legs = {name: self._legs.get(name) or LegMemory() for name in names}
+        return self._legs
 
     def log(self, session: SessionRow) -> WarmLog:
         """The session's log with this memory."""

@@ -100,8 +100,8 @@ def _command(viewer: Viewer, frame: RequestFrame) -> str:
     row = frame.request
     body = request_body(actor=viewer.actor, request_id=row.id)
     return curl_of(
-        provider=row.provider,
-        model=row.model,
+        provider=row.built_for[0],
+        model=row.built_for[1],
         body=body.decode("utf-8", "surrogatepass"),
         digest=row.request_sha256,
     )

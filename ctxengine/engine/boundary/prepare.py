@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +19,9 @@ from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts
 from ctxengine.engine.items import Unit
+from ctxengine.engine.legs.leg import Leg
 from ctxengine.engine.ports import SessionLog, TokenCounter
-from ctxengine.engine.run_input import fixed_frame
+from ctxengine.engine.run_input import shared_frame
 from ctxengine.engine.wire.base import WireRenderer
 
 NEAR: Final = 0.9
@@ -85,6 +87,7 @@ def situation_of(
     factor_millionths: int,
     opaque_tokens: int = 0,
     standing: tuple[Checkpoint, str] | None = None,
+    legs: Sequence[Leg] = (),
 ) -> Situation:
     """Look at a session.
 
@@ -92,6 +95,7 @@ def situation_of(
         below: where the open run begins.
         content_head: newest content event.
         standing: the checkpoint in force and its body, where the log does not hold them.
+        legs: further models that the request is sized for.
     """
     if standing is not None:
         checkpoint: Checkpoint | None = standing[0]
@@ -109,7 +113,7 @@ def situation_of(
         text=text,
     )
     active = tuple(present(log.units(below, EventSeq(content_head + 1)), marks, counter))
-    fixed = fixed_frame(session.plan, factor_millionths)
+    fixed = shared_frame(session.plan, factor_millionths, legs)
     return Situation(
         log,
         session,

@@ -87,6 +87,10 @@ class RequestDetail:
     build_ms: float
     created_at: datetime
     answered_at: datetime | None
+    leg: int | None = None
+    """The fallback leg that answered, whose model is then the one above; None for the session's own."""
+    built_for: tuple[str, str] = ("", "")
+    """Provider and model that the request's own body is for."""
 
     @property
     def label(self) -> str:
@@ -153,6 +157,11 @@ def request_detail(tenant_id: UUID, request_id: UUID) -> RequestDetail | None:
         build_ms=row.build_ms,
         created_at=row.created_at,
         answered_at=row.answered_at,
+        leg=row.verdict.get("leg"),
+        built_for=(
+            row.verdict.get("own_provider", row.provider),
+            row.verdict.get("own_model", row.model),
+        ),
     )
 
 

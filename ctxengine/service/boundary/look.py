@@ -9,6 +9,7 @@ from ctxengine.engine.boundary.prepare import Situation, situation_of
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.legs.leg import Leg
 from ctxengine.engine.log.records import Head
 from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.standing import history_acts
@@ -50,6 +51,7 @@ def look(session: SessionRow, run: RunRow | None, *, log: PostgresLog | None = N
             content_head=EventSeq(max(head.content_sequence, below - 1)),
             factor_millionths=settings.get("factor_millionths", 1_000_000),
             opaque_tokens=settings.get("opaque_tokens", 0),
+            legs=[Leg.model_validate(leg) for leg in settings.get("legs", ())],
         ),
     )
 

@@ -73,14 +73,23 @@ def _lessons(session: SessionRow, run: RunRow) -> list[_Lesson]:
             provider=row.provider,
             model=row.model,
             prompt_tokens=row.usage["prompt_total"],
-            chars_sent=row.body_chars,
+            chars_sent=_sent(row)[0],
             cached_tokens=row.usage.get("cache_read", 0),
             first_token_ms=answers.get(str(row.id)),
             failed=str(row.id) in failed,
-            window=row.budget.get("window") or 0,
+            window=_sent(row)[1],
         )
         for row in requests
     ]
+
+
+def _sent(row: RequestRow) -> tuple[int, int]:
+    """Characters of the body that was answered, and the window it was built for; a leg's where a leg answered."""
+    place = row.verdict.get("leg")
+    if place is None:
+        return row.body_chars, row.budget.get("window") or 0
+    inputs = row.inputs
+    return inputs["leg_bodies"][place]["body_chars"], inputs["legs"][place]["window"]
 
 
 def _answers(session: SessionRow, run: RunRow) -> tuple[dict[str, int | None], set[str]]:

@@ -6,16 +6,19 @@ profile is the model's metadata, so that every machine finds the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ctxengine.engine.budget.classes import BudgetClass
 from ctxengine.engine.capacity.profile import metadata_profile
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.history.working_set_plan import Planned, Planning, Wish, plan_run
+from ctxengine.engine.history.working_set_pressure import (
+    recorded_values,
+    same_forms,
+    smaller_rooms,
+)
 from ctxengine.engine.history.working_set_record import PlannedSet, PlanReason, planned_at
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Prepared, StepInputs
@@ -28,12 +31,11 @@ from ctxengine.engine.turns.closing import closing_of
 from ctxengine.engine.turns.own_words import own_words
 from ctxengine.engine.turns.postings import MemoryPostings
 from ctxengine.engine.turns.presentation import presentations_of
-from ctxengine.engine.turns.relevance import Values, values_of
+from ctxengine.engine.turns.relevance import values_of
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.compactors import compactor_of
 from ctxengine.service.turns.close_turns import EVIDENCE_TOKENS
 from ctxengine.service.working_set.plan_run import drafts_of
-from ctxengine.service.working_set.replan import PRESSURE_SHARE
 
 if TYPE_CHECKING:
     from ctxengine.service.replay.session import LabSession
@@ -105,16 +107,12 @@ class WorkingSetDriver:
     ) -> bool:
         """Shrink closed history where the open turn no longer fits beside it."""
         decided = self.decision(lab, run)
-        excess = _excess(pressed, projection) if projection is not None else None
-        if decided is None or projection is None or excess is None:
+        if decided is None or projection is None:
             return False
-        shown = projection.tokens + projection.row_nine_tokens
         record = planned_at(lab.log, decided)
-        for most in (int(max(0, shown - excess) * PRESSURE_SHARE), 0):
-            if most >= record.room.tokens:
-                continue
+        for most in smaller_rooms(pressed, projection, record.room.tokens):
             smaller = self._replanned(lab, record, wanted, most)
-            if _forms(smaller.record) != _forms(record):
+            if not same_forms(smaller.record, record):
                 self._write(lab, smaller, run)
                 return True
         return False
@@ -126,7 +124,7 @@ class WorkingSetDriver:
         wish = Wish(
             reason=PlanReason.PRESSURE,
             boundary=lab.boundary,
-            values=_values(record.values),
+            values=recorded_values(record),
             next_sequence=head.sequence + 1,
             open_turn=head.tokens - lab.log.at(lab.boundary).tokens,
             most=most,
@@ -177,24 +175,3 @@ def _directive(lab: LabSession) -> str:
         for part in item.parts
         if isinstance(part, TextPart)
     )
-
-
-def _excess(pressed: Prepared | BudgetExceeded, projection: Projection) -> int | None:
-    """By how much the open run is too large beside closed history (tokens); None where it is not."""
-    if isinstance(pressed, BudgetExceeded):
-        numbers = pressed.numbers
-        return max(0, int(str(numbers["needed"])) - int(str(numbers["available"])))
-    for raised in pressed.allocation.raises:
-        if raised.budget_class is BudgetClass.TOOL_RESULTS:
-            return max(0, raised.before + projection.row_nine_tokens - pressed.run.fixed.body)
-    return None
-
-
-def _forms(record: PlannedSet) -> tuple[object, ...]:
-    return record.packet, record.packet_through, record.full_from, record.promoted
-
-
-def _values(stored: Mapping[str, tuple[int, int, int]]) -> dict[int, Values]:
-    return {
-        int(number): Values(*(value / 1000 for value in three)) for number, three in stored.items()
-    }

@@ -7,11 +7,11 @@ the run's own results are shortened only after that.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from django.db import transaction
 
-from ctxengine.engine.budget.classes import BudgetClass
 from ctxengine.engine.cache.bound_reasoning import binds_reasoning
 from ctxengine.engine.capacity.feedback import with_refusal
 from ctxengine.engine.capacity.profile import CapacityProfile
@@ -20,13 +20,18 @@ from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.history.working_set_packets import packet_lost
 from ctxengine.engine.history.working_set_plan import Wish, plan_run
+from ctxengine.engine.history.working_set_pressure import (
+    recorded_values,
+    same_forms,
+    smaller_rooms,
+)
 from ctxengine.engine.history.working_set_record import PlannedSet, PlanReason, planned_of
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Prepared
+from ctxengine.engine.legs.leg import Leg, planned_within
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.epochs import EpochReason
 from ctxengine.engine.plan.plan import Plan
-from ctxengine.engine.turns.relevance import Values
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.bound_reasoning import counted, drop_reasoning
@@ -36,9 +41,6 @@ from ctxengine.service.specs import Actor
 from ctxengine.service.working_set.ground import planning_of, profile_again
 from ctxengine.service.working_set.plan_run import ENGINE, drafts_of
 
-PRESSURE_SHARE = 0.5
-"""What closed turns keep of what would still fit, so that the next steps of a growing turn only append."""
-
 
 class Replanned(Exception):
     """The run's working set was planned anew; read the log again and build from it."""
@@ -47,7 +49,7 @@ class Replanned(Exception):
 def renew_if_due(
     actor: Actor, session: SessionRow, run: RunRow, log: PostgresLog, plan: Plan
 ) -> None:
-    """Replan where a refusal, a security rotation or an act on its packet came in behind the plan in force.
+    """Replan where a refusal, a security rotation, an act on its packet or another choice of legs followed the plan in force.
 
     Raises:
         Replanned: a new plan was written.
@@ -60,6 +62,15 @@ def renew_if_due(
     refused = log.newest(EventType.WINDOW_LEARNED)
     if refused is not None and refused.run == str(run.id) and refused.sequence > before.sequence:
         _after_refusal(actor, session, run, log, plan, before, refused)
+    reason = _cause(log, run, before)
+    if reason is not None:
+        replanned = _replanned(session, run, log, plan, before, reason=reason)
+        _write(actor, session, run, log, plan, replanned)
+        raise Replanned
+
+
+def _cause(log: PostgresLog, run: RunRow, before: EventRecord) -> PlanReason | None:
+    """What came in behind the plan in force that it does not know of."""
     turned = log.newest(EventType.EPOCH_ROTATED)
     security = EpochReason.TOOL_REMOVED_FOR_SECURITY.value
     if (
@@ -67,16 +78,16 @@ def renew_if_due(
         and turned.sequence > before.sequence
         and security in turned.payload["reasons"]
     ):
-        replanned = _replanned(session, run, log, plan, before, reason=PlanReason.SECURITY)
-        _write(actor, session, run, log, plan, replanned)
-        raise Replanned
+        return PlanReason.SECURITY
     record = planned_of(before.payload)
     if record.packet is not None and packet_lost(
         log, before.sequence, record.behind_through + 1, record.packet_last
     ):
-        replanned = _replanned(session, run, log, plan, before, reason=PlanReason.BY_HAND)
-        _write(actor, session, run, log, plan, replanned)
-        raise Replanned
+        return PlanReason.BY_HAND
+    chosen = log.newest(EventType.LEGS_CHOSEN) if "legs" in run.settings else None
+    if chosen is not None and chosen.run == str(run.id) and chosen.sequence > before.sequence:
+        return PlanReason.LEG
+    return None
 
 
 def relieve(
@@ -99,33 +110,14 @@ def relieve(
     if session.engine != ENGINE or projection is None:
         return
     before = _in_force(log, run)
-    excess = _excess(pressed, projection)
-    if before is None or excess is None:
+    if before is None:
         return
-    shown = projection.tokens + projection.row_nine_tokens
-    record = planned_of(before.payload)
-    for most in (int(max(0, shown - excess) * PRESSURE_SHARE), 0):
-        if most >= record.room.tokens:
-            continue
+    for most in smaller_rooms(pressed, projection, before.payload["room"]["tokens"]):
+        record = planned_of(before.payload)
         smaller = _replanned(session, run, log, plan, before, reason=PlanReason.PRESSURE, most=most)
-        if _forms(smaller.record) != _forms(record):
+        if not same_forms(smaller.record, record):
             _write(actor, session, run, log, plan, smaller)
             raise Replanned
-
-
-def _excess(pressed: Prepared | BudgetExceeded, projection: Projection) -> int | None:
-    """By how much the open run is too large beside closed history (tokens); None where it is not."""
-    if isinstance(pressed, BudgetExceeded):
-        needed, available = (int(str(pressed.numbers[name])) for name in ("needed", "available"))
-        return max(0, needed - available)
-    for raised in pressed.allocation.raises:
-        if raised.budget_class is BudgetClass.TOOL_RESULTS:
-            return max(0, raised.before + projection.row_nine_tokens - pressed.run.fixed.body)
-    return None
-
-
-def _forms(record: PlannedSet) -> tuple[object, ...]:
-    return record.packet, record.packet_through, record.full_from, record.promoted
 
 
 def _in_force(log: PostgresLog, run: RunRow) -> EventRecord | None:
@@ -201,14 +193,12 @@ def _replanned(
         factor_millionths=run.settings.get("factor_millionths", 1_000_000),
         below=head.content_sequence + 1,
     )
-    values = {
-        int(number): Values(*(value / 1000 for value in three))
-        for number, three in record.values.items()
-    }
+    legs = [Leg.model_validate(leg) for leg in run.settings.get("legs", ())]
+    planning = replace(planning, fixed=planned_within(planning.fixed, legs, plan.policy))
     wish = Wish(
         reason=reason,
         boundary=boundary,
-        values=values,
+        values=recorded_values(record),
         next_sequence=head.sequence + 1,
         open_turn=head.tokens - log.at(boundary).tokens,
         most=most,

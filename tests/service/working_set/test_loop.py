@@ -16,7 +16,7 @@ from ctxengine.service.probe.profiles import keep_profile
 from ctxengine.service.prove import replay_row
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.rotate_epoch import rotate_epoch
-from ctxengine.service.specs import Present, PrincipalSpec
+from ctxengine.service.specs import PolicySpec, Present, PrincipalSpec
 from tests.cast import PROVIDERS, Call, Runtime
 
 pytestmark = pytest.mark.django_db
@@ -258,3 +258,13 @@ def test_a_security_rotation_replans_inside_the_run() -> None:
     runtime.assemble()
     assert [plan["reason"] for plan in plans(runtime)][-2:] == ["start", "security"]
     assert verdicts(runtime) == {"identical"}
+
+
+def test_a_policy_that_wants_a_model_is_told_that_packets_have_none() -> None:
+    told = [
+        Runtime(policy=PolicySpec(compaction=wanted), extra={"engine": engine}).opened.plan.warnings
+        for engine in ("working_set", "suffix")
+        for wanted in ("model", "deterministic")
+    ]
+    assert [len(warnings) for warnings in told] == [1, 0, 0, 0]
+    assert "No model is asked for the packets" in told[0][0]

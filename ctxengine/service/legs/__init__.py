@@ -1,0 +1,1 @@
+"""Fallback legs of a run: which they are, their bodies, and what their answers teach (design 5)."""
