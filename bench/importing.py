@@ -4,10 +4,10 @@ Usage:
     python -m bench.importing [--items 20000] [--rounds 3]
 
 The transcript is the referee's where its scripts are at hand, else the sample generator's. Deriving (decode, count, hash,
-chain) is measured without requests, with every request rebuilt on the spot, as for a short session, and with outlined ones, as
-for a long one; rebuilding those is measured on the first of them. The floor reads the same text with the fastest JSON reader,
-takes one sha256 of each message and copies one row of each. Stages are in processor seconds of this process, what waits for the
-database in seconds of the clock as well.
+chain, make the lines that are copied) is measured with every request rebuilt on the spot, as for a short session, and with
+outlined ones, as for a long one; rebuilding those is measured on the first of them. The floor reads the same text with the
+fastest JSON reader, takes one sha256 of each message and copies one row of each. Stages are in processor seconds of this
+process, what waits for the database in seconds of the clock as well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import gc
 import hashlib
 import json
 import os
-import resource
 import statistics
 import sys
 import tempfile
@@ -88,6 +87,8 @@ def measure(items: int, rounds: int) -> None:
     text, whose = transcript(items)
     items = sum(session.items_in for session in read(text, name="long.json").sessions)
     count("warm", "o200k_base")
+    # What the first import of a process loads is no part of any.
+    imported(tenant.id, json.dumps({"messages": [{"role": "user", "content": "Hello."}]}))
     print(
         f"{items:,} items of {whose} transcript, {len(text):,} characters; medians of {rounds} rounds"
     )
@@ -97,6 +98,7 @@ def measure(items: int, rounds: int) -> None:
         for label, seconds in stages(tenant.id, text).items():
             found.setdefault(label, []).append(seconds)
     each = statistics.median(found.pop(_EACH_LATER))
+    held = max(found.pop(_MEMORY))
     for label, times in found.items():
         line(label, items, statistics.median(times))
     for clock in (" (clock)", ""):
@@ -105,9 +107,9 @@ def measure(items: int, rounds: int) -> None:
         )
         print(f"  the whole import takes {whole / floor:.1f}x its floor{clock}")
     print(f"  an outlined request is rebuilt in {each * 1e3:.2f} ms (clock)")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = len(text.encode())
     print(
-        f"  peak resident memory {peak / 1024:,.0f} MiB; the file has {len(text) / 2**20:,.1f} MiB"
+        f"  the import held at most {held / 2**20:,.0f} MiB: {held / size:.1f}x the file of {size / 2**20:,.1f} MiB"
     )
 
 
@@ -116,57 +118,42 @@ def stages(tenant: uuid.UUID, text: str) -> dict[str, float]:
     from django.db import transaction
 
     from ctxengine.engine.importers.registry import read
-    from ctxengine.ledger.bulk import write_log
-    from ctxengine.service.import_transcript import import_file
+    from ctxengine.ledger.bulk import write_lines
+    from ctxengine.ledger.copy_lines import REQUEST, request_line
     from ctxengine.service.imports.complete import complete_requests
     from ctxengine.service.reconstruct import Reconstruction
-    from ctxengine.service.specs import Actor
 
-    class DerivedOnly(Reconstruction):
-        def _request(self, entry: Any) -> None:
-            """No request: deriving alone."""
-
-    taken = {"reading": spent(lambda: read(text, name="long.json"), time.thread_time)}
-    made: list[Any] = []
-    for label, kind, outlined_from in (
-        ("deriving and chaining", DerivedOnly, 0),
-        ("requests rebuilt at once", Reconstruction, sys.maxsize),
-        ("requests outlined", Reconstruction, 0),
+    session_id, taken = imported(tenant, text)
+    began = time.process_time()
+    taken["floor (clock)"] = spent(lambda: floor(text))
+    taken["floor"] = time.process_time() - began
+    taken["reading"] = spent(lambda: read(text, name="long.json"), time.thread_time)
+    parts: list[Any] = []
+    for label, outlined_from, take in (
+        ("requests rebuilt at once", sys.maxsize, None),
+        ("requests outlined", 0, parts.append),
     ):
         # A reconstruction lets go of what it has taken in, so each reads the text anew.
         (foreign,) = read(text, name="long.json").sessions
-        walk = kind(
+        walk = Reconstruction(
             tenant,
             foreign,
             file_sha256="0" * 64,
             format="openai_chat",
             now=datetime.now(UTC),
+            take=take,
             outlined_from=outlined_from,
         )
-        began = time.thread_time()
-        made[:] = [walk.run()]
-        taken[label] = time.thread_time() - began
-    log, session = made[-1].log, made[-1].session
+        taken[label] = spent(walk.run, time.thread_time)
 
     def copied() -> None:
         with transaction.atomic():
-            write_log(tenant, session.id, log.stored())
+            for part in parts:
+                write_lines([*part.lines, (REQUEST, map(request_line, part.requests))])
             transaction.set_rollback(True)
 
     taken["COPY of the log (clock)"] = spent(copied)
-    made.clear()
-    # Blanks at its end make it a file that was not imported yet.
-    data = [(text + " " * next(_rounds)).encode()]
-    actor = Actor(tenant, "bench")
-    began, outcomes = time.process_time(), list[Any]()
-    taken["the whole import (clock)"] = spent(
-        lambda: outcomes.append(import_file(actor=actor, name="long.json", data=data.pop()))
-    )
-    taken["the whole import"] = time.process_time() - began
-    began = time.process_time()
-    taken["floor (clock)"] = spent(lambda: floor(text))
-    taken["floor"] = time.process_time() - began
-    session_id, counts = outcomes[0].session_ids[0], list[int]()
+    counts = list[int]()
     later = spent(
         lambda: counts.append(
             complete_requests(tenant_id=tenant, session_id=session_id, last=_LATER)
@@ -176,7 +163,41 @@ def stages(tenant: uuid.UUID, text: str) -> dict[str, float]:
     return taken
 
 
+def imported(tenant: uuid.UUID, text: str) -> tuple[uuid.UUID, dict[str, float]]:
+    """The whole import: the session it made, what it took, and the memory it had at most beyond what was there before."""
+    from ctxengine.service.import_transcript import import_file
+    from ctxengine.service.specs import Actor
+
+    # Blanks at its end make it a file that was not imported yet.
+    data = [(text + " " * next(_rounds)).encode()]
+    actor, outcomes = Actor(tenant, "bench"), list[Any]()
+    before, began = forget_peak(), time.process_time()
+    clock = spent(
+        lambda: outcomes.append(import_file(actor=actor, name="long.json", data=data.pop()))
+    )
+    taken = {
+        "the whole import (clock)": clock,
+        "the whole import": time.process_time() - began,
+        _MEMORY: float(memory("VmHWM") - before),
+    }
+    return outcomes[0].session_ids[0], taken
+
+
+def forget_peak() -> int:
+    """Begin a new peak of this process' memory; gives what it holds now (bytes)."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    return memory("VmRSS")
+
+
+def memory(what: str) -> int:
+    """A figure of this process' memory, as the kernel names it (bytes)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{what}:"))
+
+
 _rounds = iter(range(1, 1_000_000))
+_MEMORY = "memory (bytes)"
 _LATER = 1_000
 """Outlined requests that are rebuilt."""
 _EACH_LATER = "one request rebuilt later (clock)"

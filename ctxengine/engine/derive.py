@@ -24,7 +24,7 @@ from ctxengine.engine.items import (
     speaks_in_user_role,
 )
 from ctxengine.engine.ports import TokenCounter
-from ctxengine.engine.redaction.redact import redact
+from ctxengine.engine.redaction.redact import begins_no_secret, redact
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.names import wire_call_id
@@ -252,6 +252,13 @@ def _preview(item: DecodedItem, text: str) -> str:
     if not text:
         other = next((part for part in item.parts if not isinstance(part, TextPart)), None)
         text = f"[{_part_shape(other)[0]}]" if other is not None else ""
+    return shown_start(text)
+
+
+def shown_start(text: str) -> str:
+    """The first characters of a text in model view and without secrets."""
+    if begins_no_secret(text, PREVIEW_CHARS):
+        return model_view(text[:PREVIEW_CHARS])
     # Masked before it is cut: half a key would not be recognised and would still be shown.
     return model_view(redact(text[: PREVIEW_CHARS + _SECRET_CHARS]).text[:PREVIEW_CHARS])
 

@@ -23,35 +23,43 @@ from ctxengine.ledger.copy_lines import (
     unit_line,
 )
 
+_FOUND_BY = frozenset(
+    (
+        "tenant_id", "session_id", "id", "run_id", "sequence", "unit_sequence", "ordinal", "type", "kind", "number",
+        "run_number", "step", "body_id", "index",
+    )
+)  # fmt: skip
 _LINES = 400
 """Lines handed over at once: few enough to stay small, enough to make each hand-over worth it."""
 
 
-Take = Callable[[Columns, Iterable[str]], None]
-"""Is given the lines of one table."""
-
-
-def write_log(
-    tenant_id: UUID, session_id: UUID, stored: Stored, *, owner: str = "", take: Take | None = None
-) -> None:
-    """Insert every row of a new session's log; call it inside a transaction, before anybody can see the session.
-
-    Args:
-        take: is given the lines of each table; by default they are copied at once.
-    """
-    copied = take or copy_lines
+def write_log(tenant_id: UUID, session_id: UUID, stored: Stored, *, owner: str = "") -> None:
+    """Insert every row of a new session's log; call it inside a transaction, before anybody can see the session."""
     key = Key(str(tenant_id), str(session_id))
     commitments = {event.body.id: event.body for event in stored.events if event.body is not None}
-    copied(
+    copy_lines(
         BODY,
         (
             body_line(key, salt, data, commitments[name], owner)
             for name, (salt, data) in stored.bodies.items()
         ),
     )
-    copied(EVENT, (event_line(key, event) for event in stored.events))
-    copied(ITEM, (item_line(key, item) for item in stored.items))
-    copied(UNIT, (unit_line(key, unit) for unit in stored.units))
+    copy_lines(EVENT, (event_line(key, event) for event in stored.events))
+    copy_lines(ITEM, (item_line(key, item) for item in stored.items))
+    copy_lines(UNIT, (unit_line(key, unit) for unit in stored.units))
+
+
+def write_lines(
+    tables: Iterable[tuple[Columns, Iterable[str]]],
+    take: Callable[[Columns, Iterable[str]], None] | None = None,
+) -> None:
+    """Hand over lines of several tables.
+
+    Args:
+        take: is given them table by table; by default they are copied at once.
+    """
+    for columns, lines in tables:
+        (take or copy_lines)(columns, lines)
 
 
 def copy_lines(columns: Columns, lines: Iterable[str]) -> None:
@@ -70,7 +78,13 @@ def copy_command(columns: Columns) -> str:
 
 
 def refresh_statistics() -> None:
-    """Tell the planner of a log that was written at once: until it knows, it reads all of a session for each of its rows."""
+    """Tell the planner of a log that was written at once: until it knows, it reads all of a session for each of its rows.
+
+    It is told of what rows are found by. The rest is many times as much and follows with the database's own round.
+    """
+    quote = connection.ops.quote_name
     with connection.cursor() as cursor:
         for columns in (BODY, EVENT, ITEM, UNIT, REQUEST):
-            cursor.execute(f"ANALYZE {connection.ops.quote_name(columns.model._meta.db_table)}")
+            found_by = [name for name in columns.names if name in _FOUND_BY]
+            table = quote(columns.model._meta.db_table)
+            cursor.execute(f"ANALYZE {table} ({', '.join(map(quote, found_by))})")

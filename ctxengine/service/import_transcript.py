@@ -25,7 +25,7 @@ from ctxengine.engine.importers.report import all_repairs, items_in, items_set_a
 from ctxengine.engine.importers.transcript import Repair, Transcript
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.engine.trust.model_view import model_view
-from ctxengine.ledger.bulk import copy_lines, refresh_statistics, write_log
+from ctxengine.ledger.bulk import refresh_statistics, write_lines
 from ctxengine.ledger.copy_lines import REQUEST, request_line
 from ctxengine.ledger.inserts import copy
 from ctxengine.ledger.log_writer import LogWriter
@@ -115,8 +115,9 @@ def import_file(
             del data
             transcript = read(text, name=shown)
             del text
-            # What reading held in circles is many times the file; nothing after it makes any.
-            gc.collect()
+            # What reading held in circles is many times the file; nothing after it makes any. All of it is young: none of
+            # it was looked at so far, and the process' older objects have no part in it.
+            gc.collect(0)
             with transaction.atomic():
                 outcome = _take(
                     actor, shown, sha256, transcript, dry_run=dry_run, progress=progress
@@ -277,7 +278,7 @@ def _take(
             if not dry_run:
                 if progress is not None:
                     progress("writing", len(session_ids), len(session_ids))
-                _write_session(actor, made)
+                _write_session(made)
     if found != kept + aside:
         raise _Unreadable(
             f"Its items do not add up: {found} found, {kept} kept, {aside} set aside. Nothing was written."
@@ -317,7 +318,7 @@ def _reconstruct(
             format=transcript.format,
             now=now,
             parent=parent.session if parent else None,
-            take=partial(_write_part, tenant_id, writer),
+            take=partial(_write_part, writer),
         )
         before, done = done, done + len(foreign.entries)
 
@@ -352,18 +353,18 @@ def _report_line(repair: Repair) -> dict[str, Any]:
     return line
 
 
-def _write_part(tenant_id: UUID, writer: LogWriter | None, part: Part) -> None:
+def _write_part(writer: LogWriter | None, part: Part) -> None:
     """Have a part written while the next one is made; a rehearsal has no use for it."""
     if writer is not None:
-        write_log(tenant_id, part.session_id, part.stored, take=writer.add)
+        write_lines(part.lines, writer.add)
         writer.add(REQUEST, map(request_line, part.requests))
         writer.send()
 
 
-def _write_session(actor: Actor, made: Reconstructed) -> None:
+def _write_session(made: Reconstructed) -> None:
     made.session.save(force_insert=True)
-    write_log(actor.tenant_id, made.session.id, made.log.hand_over(EventSeq(0), last=True))
-    copy_lines(REQUEST, map(request_line, made.requests))
+    lines = made.log.hand_over(EventSeq(0), last=True)
+    write_lines([*lines, (REQUEST, map(request_line, made.requests))])
     made.plan.save(force_insert=True)
     copy(RunRow, made.runs)
     copy(Rendering, rendering_rows(made.session, made.digests))

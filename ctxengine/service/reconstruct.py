@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,10 +11,12 @@ from ctxengine.engine.budget.demand import Floors
 from ctxengine.engine.build import BuildOptions, build
 from ctxengine.engine.cache.session_key import session_key
 from ctxengine.engine.derive import Derivation
-from ctxengine.engine.errors import BudgetExceeded
+from ctxengine.engine.errors import BudgetExceeded, LayoutBreach
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession
+from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.manifest import YieldStep
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.ports import OpenCall, TokenCounter
 from ctxengine.engine.request import CheckpointInput, ModelRequest
@@ -30,6 +32,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.ledger.models import RequestRow, RunRow
+from ctxengine.service.compactors import MadeFor
 from ctxengine.service.crypto import new_nonce_key, new_salt
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.imported_session import (
@@ -38,35 +41,26 @@ from ctxengine.service.imported_session import (
     imported_session_row,
 )
 from ctxengine.service.imports.complete import body_bytes
-from ctxengine.service.imports.import_log import ImportLog
+from ctxengine.service.imports.import_log import Content, ImportLog
 from ctxengine.service.imports.made import Part, Reconstructed
 from ctxengine.service.imports.outline import (
     Outline,
     OutlinedRow,
     Outlines,
-    outlined_draft,
+    StepPlace,
+    outlined_payload,
     outlined_row,
+    outlined_yields,
     shared_inputs,
 )
+from ctxengine.service.imports.plain import EVENT_OF, PlainItems, source_of
 from ctxengine.service.original import iso_of, moment_of, usage_of_original
 from ctxengine.service.plans import plan_draft, plan_row
 from ctxengine.service.rebuild import rendered_under
 from ctxengine.service.request_rows import request_row, step_drafts
 from ctxengine.service.wiring import counter_of, new_id, renderer_of
 
-_EVENT_OF = {
-    EntryType.USER: EventType.USER_MESSAGE,
-    EntryType.INPUT: EventType.INPUT_RECEIVED,
-    EntryType.ASSISTANT: EventType.RESPONSE_COMPLETED,
-    EntryType.RESULT: EventType.TOOL_RESULT,
-    EntryType.SUMMARY: EventType.SUMMARY_IMPORTED,
-}
-_SOURCE_OF = {
-    EntryType.USER: "user",
-    EntryType.INPUT: "transcript:note",
-    EntryType.ASSISTANT: "model",
-    EntryType.SUMMARY: "summary:foreign",
-}
+_FORMATS = {format: format.value for format in ContentFormat}
 OUTLINED_FROM = 250
 """Answers in a session from which its requests are outlined and rebuilt later; fewer are rebuilt on the spot."""
 _PART_ENTRIES, _PART_BYTES = 2_000, 8 << 20
@@ -98,8 +92,8 @@ class Reconstruction:
         self._take = take
         self._answering: RequestRow | OutlinedRow | None = None
         """The newest request."""
-        self._started: list[EventDraft] = []
-        """The event of an outlined request, which is appended with the answer to it."""
+        self._started: OutlinedRow | None = None
+        """An outlined request whose event is appended with the answer to it."""
         self._cut = 0
         self.foreign = foreign
         self.now = now
@@ -126,6 +120,7 @@ class Reconstruction:
             self._outlines = Outlines(
                 self.log, self.facts, self._shared, self.memo.counter(self.counter)
             )
+        self._items = PlainItems(self.log, self.counter)
         batch = self.log.append(
             [imported_event(foreign, file_sha256, format, parent), plan_draft(plan)],
             expected=EventSeq(0),
@@ -181,7 +176,7 @@ class Reconstruction:
                 id=new_id(),
                 session_id=session.id,
                 number=session.runs,
-                seed_event_sequence=self.log.head().sequence + 1,
+                seed_event_sequence=self.log.sequence + 1,
                 settings={"imported": True},
                 started_at=moment_of(entry.at) or self.now,
             )
@@ -191,9 +186,13 @@ class Reconstruction:
         if not self.out.runs or self.out.runs[-1].state == "ended":
             return
         run = self.out.runs[-1]
-        interrupted = bool(self.log.open_calls()) or self._last_is_result()
+        interrupted = self.log.any_open or self.log.newest_content is EventType.TOOL_RESULT
         run.state, run.outcome = "ended", "interrupted" if interrupted else "completed"
         run.ended_at = moment_of(self._last_at) or self.now
+        if self._outlines is not None:
+            payload = {"outcome": run.outcome, "opaque_dropped": 0}
+            self.log.append_act(EventType.RUN_ENDED, str(run.id), payload, self.now)
+            return
         ended = EventDraft(
             type=EventType.RUN_ENDED,
             trust=Trust.PLATFORM,
@@ -202,48 +201,61 @@ class Reconstruction:
         )
         self.log.append([ended], expected=None, at=self.now)
 
-    def _last_is_result(self) -> bool:
-        head = self.log.head()
-        if not head.content_sequence:
-            return False
-        (event,) = self.log.events(after=EventSeq(head.content_sequence - 1), limit=1)
-        return event.type is EventType.TOOL_RESULT
-
     def _append(self, place: int, entry: Entry) -> None:
-        run = self.out.runs[-1]
-        started, self._started = self._started, []
-        sequence = EventSeq(self.log.head().sequence + len(started) + 1)
         call = self._call(entry)
+        if self._outlines is not None:
+            self._append_lines(place, entry, call, self._outlines)
+            return
+        run = self.out.runs[-1]
+        sequence = EventSeq(self.log.sequence + 1)
         draft = content_draft(
             self.log,
-            type=_EVENT_OF[entry.type],
+            type=EVENT_OF[entry.type],
             format=entry.format,
             raw=entry.body,
             trust=entry.trust,
             sequence=sequence,
             derivation=self.derivation,
             run=str(run.id),
-            source=_SOURCE_OF.get(entry.type) or f"tool:{call.name if call else entry.name or ''}",
+            source=source_of(entry, call),
             payload=self._payload(entry),
             answers=call,
             is_error=entry.is_error,
         )
-        batch = self.log.append([*started, draft], expected=None, at=self.now)
-        if self._outlines is not None and batch.items:
-            self._outlines.took_in(batch.items)
+        batch = self.log.append([draft], expected=None, at=self.now)
+        self._took_in(place, entry, sequence, len(batch.items))
+
+    def _append_lines(
+        self, place: int, entry: Entry, call: OpenCall | None, outlines: Outlines
+    ) -> None:
+        """The same for a long session, where what is appended is written down at once."""
+        run, type = str(self.out.runs[-1].id), EVENT_OF[entry.type]
+        started, self._started = self._started, None
+        if started is not None:
+            self.log.append_act(EventType.REQUEST_STARTED, run, outlined_payload(started), self.now)
+        sequence = EventSeq(self.log.sequence + 1)
+        rows = self._items.rows(entry, type, sequence, source_of(entry, call), call)
+        payload: dict[str, Any] = {"format": _FORMATS[entry.format], **self._payload(entry)}
+        if call is not None:
+            payload["answers"] = f"{call.sequence}.{call.ordinal}"
+        if entry.is_error and type is EventType.TOOL_RESULT:
+            payload["is_error"] = True
+        self.log.append_content(
+            Content(type, entry.format, entry.trust, run, entry.body, payload, rows, call), self.now
+        )
+        if rows:
+            outlines.took_in(rows[0][1], rows[-1][1], call.sequence if call else sequence)
+        self._took_in(place, entry, sequence, len(rows))
+
+    def _took_in(self, place: int, entry: Entry, sequence: EventSeq, items: int) -> None:
         self._sequence_of[place] = sequence
         if not entry.synthetic:
-            self.out.kept_items += len(batch.items)
+            self.out.kept_items += items
 
     def _call(self, entry: Entry) -> OpenCall | None:
         if entry.type is not EntryType.RESULT or entry.call_ref is None:
             return None
-        sequence = self._sequence_of[entry.call_ref[0]]
-        return next(
-            call
-            for call in self.log.open_calls()
-            if (call.sequence, call.ordinal) == (sequence, entry.call_ref[1])
-        )
+        return self.log.open_call(self._sequence_of[entry.call_ref[0]], entry.call_ref[1])
 
     def _payload(self, entry: Entry) -> dict[str, Any]:
         payload: dict[str, Any] = {}
@@ -266,28 +278,28 @@ class Reconstruction:
         return payload
 
     def _answers(self, request: RequestRow | OutlinedRow) -> bool:
-        return request.content_sequence == self.log.head().content_sequence
+        return request.content_sequence == self.log.content_sequence
 
     def _request(self, entry: Entry) -> None:
         """The request that this answer replied to; none where nothing stood before the answer."""
-        run, head = self.out.runs[-1], self.log.head()
-        if head.content_sequence == 0 or self.log.open_calls():
+        run, log = self.out.runs[-1], self.log
+        if log.content_sequence == 0 or log.any_open:
             return
-        wanted = self._shared.model_copy(
-            update={
-                "head": head.sequence,
-                "content_head": head.content_sequence,
-                "boundary": run.seed_event_sequence or 1,
-                "now": iso_of(self._last_at or entry.at),
-            }
+        place = StepPlace(
+            head=log.sequence,
+            content_head=log.content_sequence,
+            boundary=run.seed_event_sequence or 1,
+            now=iso_of(self._last_at or entry.at),
         )
-        floors = self._floors
-        if self._outlines is not None:
-            outline = self._outlines.outline(wanted, floors)
+        if self._outlines is not None and self._outlines.can_outline:
+            outline = self._outlines.outline(place, self._floors)
             if outline is not None:
                 self._keep_outline(run, entry, outline)
-                return
-        self._rebuild(run, entry, wanted, floors)
+            else:
+                self._outline_a_yield(run, entry, place, self._outlines)
+            return
+        wanted = self._shared.model_copy(update=place._asdict())
+        self._rebuild(run, entry, wanted, self._floors)
 
     def _rebuild(self, run: RunRow, entry: Entry, wanted: StepInputs, floors: Floors) -> None:
         """Build the request of a step and write down what that decides."""
@@ -336,7 +348,6 @@ class Reconstruction:
             built=built,
             at=moment_of(self._last_at or entry.at) or self.now,
             build_ms=0,
-            reconstructed=True,
         )
         row.body_bytes = body_bytes(built)
         row.status, row.usage = "answered", usage_of_original(entry)
@@ -348,7 +359,30 @@ class Reconstruction:
             self._cut = prepared.inputs.cut
             self.log.let_go(EventSeq(self._cut))
 
-    def _keep_outline(self, run: RunRow, entry: Entry, outline: Outline) -> None:
+    def _outline_a_yield(
+        self, run: RunRow, entry: Entry, place: StepPlace, outlines: Outlines
+    ) -> None:
+        """Raise the floors that a step needs, and outline its request under them."""
+        try:
+            allocation = outlines.allocation(place, self._floors)
+        except BudgetExceeded:
+            # As above.
+            return
+        outline = outlines.outline(place, allocation.floors)
+        if outline is None:
+            problem = "does not fit under the floors that its own yields raise"
+            raise LayoutBreach(f"The step behind event {place.content_head} {problem}.")
+        row = self._keep_outline(run, entry, outline, allocation.yields)
+        made_for = MadeFor(self._total, row.model, self._shared.policy, str(row.id))
+        self.out.session.pressure_count += allocation.under_pressure
+        drafts = outlined_yields(allocation, made_for, run=str(run.id))
+        self.log.append(drafts, expected=None, at=self.now)
+        self._floors = floors_of(self.log.newest_yields(), self._total)
+        self._cut = max(self._cut, allocation.floors.cut)
+
+    def _keep_outline(
+        self, run: RunRow, entry: Entry, outline: Outline, yields: Sequence[YieldStep] = ()
+    ) -> OutlinedRow:
         """Write down a request that is rebuilt later; its event goes in with the answer."""
         plan, session = self.facts.plan, self.out.session
         run.steps += 1
@@ -360,10 +394,12 @@ class Reconstruction:
             request_id=new_id(),
             usage=usage_of_original(entry),
             at=moment_of(self._last_at or entry.at) or self.now,
+            yields=yields,
         )
-        self._started = [outlined_draft(row)]
+        self._started = row
         self.out.outlined += 1
         self._keep(row)
+        return row
 
     def _keep(self, row: RequestRow | OutlinedRow) -> None:
         session = self.out.session
@@ -380,7 +416,7 @@ class Reconstruction:
     def _hand_over(self) -> None:
         if self._take is not None:
             requests, self.out.requests = self.out.requests, []
-            self._take(Part(self.out.session.id, self.log.hand_over(EventSeq(self._cut)), requests))
+            self._take(Part(self.log.hand_over(EventSeq(self._cut)), requests))
 
     def _keep_digests(self, built: ModelRequest) -> None:
         """Take in the digests of units that this request is the first to hold in their form."""

@@ -12,9 +12,14 @@ MAX_POINTER_BYTES = 160
 
 def pointer_text(item: Item) -> str:
     """What a result was, how large, how trusted, and how to get it back."""
+    return pointer_line(str(item.id), item.trust.value.lower(), item.bytes_len)
+
+
+def pointer_line(reference: str, trust: str, bytes_len: int) -> str:
+    """The same, of what it says: the item's id, its trust in small letters, its length in bytes."""
     return (
-        f"[elided] tool result {item.id} ({item.trust.value.lower()}, {item.bytes_len:,} bytes); "
-        f'the whole text is kept: recall it with id "{item.id}".'
+        f"[elided] tool result {reference} ({trust}, {bytes_len:,} bytes); "
+        f'the whole text is kept: recall it with id "{reference}".'
     )
 
 

@@ -7,7 +7,6 @@ sides are never computed from each other, so that a loss shows in the counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ctxengine.engine.content.decode import decode, strip_opaque
 from ctxengine.engine.importers.repair import Drafted, repair, role_of
@@ -80,7 +79,7 @@ class SessionDraft:
             return
         if shape.reasoning:
             stripped = strip_opaque(entry.format, entry.body, role=role_of(entry))
-            entry = replace(entry, body=stripped.body, opaque=stripped.opaque)
+            entry = replace(entry, body=stripped.body, opaque=stripped.opaque, value=None)
         if entry.model is not None and self.model is None:
             self.model = entry.model
         self._drafts.append(Drafted(entry, shape, where))
@@ -127,15 +126,6 @@ class SessionDraft:
     def declare(self, tool: ForeignTool) -> None:
         """Keep a tool definition; the first one of a name stands."""
         self.tools.setdefault(tool.name, tool)
-
-    def amend_last_answer(self, **changes: Any) -> bool:
-        """Replace fields of the latest assistant entry; False when there is none."""
-        for index in range(len(self._drafts) - 1, -1, -1):
-            draft = self._drafts[index]
-            if draft.entry.type is EntryType.ASSISTANT:
-                self._drafts[index] = replace(draft, entry=replace(draft.entry, **changes))
-                return True
-        return False
 
     def index_of(self, where: str) -> int | None:
         """After `finish`: index of the last entry that came from this place."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ctxengine.engine.importers.dialect import (
@@ -158,22 +157,18 @@ def add_chat_message(
     if role in _SYSTEM:
         _add_system(draft, turn, value, shape, where)
         return
+    kind, trust, answered, name = EntryType.ASSISTANT, Trust.MODEL, None, None
     if role in _RESULTS:
-        facts = facts._replace(model=None, usage=None, stop_reason=None)
-        known_id = call_id or _text(value.get("tool_call_id"))
-        entry = _entry(EntryType.RESULT, raw, Trust.EXTERNAL_UNTRUSTED, facts)
-        entry = replace(entry, call_id=known_id, name=_text(value.get("name")))
-    elif role == "assistant":
-        entry = _entry(EntryType.ASSISTANT, raw, Trust.MODEL, facts)
-    else:
+        kind, trust = EntryType.RESULT, Trust.EXTERNAL_UNTRUSTED
+        answered, name = call_id or _text(value.get("tool_call_id")), _text(value.get("name"))
+    elif role != "assistant":
         kind, trust = voice or USER_VOICE
-        facts = facts._replace(model=None, usage=None, stop_reason=None)
-        entry = _entry(kind, raw, trust, facts)
+    # Model, usage and stop reason are those of an answer.
+    model, usage, stop = facts[:3] if role == "assistant" else (None, None, None)
+    entry = Entry(
+        kind, _BODY, raw, trust, facts.at, answered, None, name, False, False, model, usage, stop, facts.extra, (), value,
+    )  # fmt: skip
     draft.add(entry, shape, where)
-
-
-def _entry(kind: EntryType, raw: str, trust: Trust, facts: Facts) -> Entry:
-    return Entry(kind, _BODY, raw, trust, **facts._asdict())
 
 
 def _add_system(

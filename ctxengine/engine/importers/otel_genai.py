@@ -49,16 +49,18 @@ def read_lines(lines: Iterable[str]) -> Transcript:
 
 
 def _spans_of(root: Node) -> Iterator[Node]:
-    if root.kind is NodeKind.ARRAY:
-        for element in root:
-            yield from _spans_of(element)
-        return
-    resources = array_at(root, "resourceSpans")
-    if not resources and root.get("attributes") is not None:
-        yield root
-    for resource in resources:
-        for scope in array_at(resource, "scopeSpans"):
-            yield from array_at(scope, "spans")
+    left = [root]
+    while left:
+        root = left.pop()
+        if root.kind is NodeKind.ARRAY:
+            left += reversed(list(root))
+            continue
+        resources = array_at(root, "resourceSpans")
+        if not resources and root.get("attributes") is not None:
+            yield root
+        for resource in resources:
+            for scope in array_at(resource, "scopeSpans"):
+                yield from array_at(scope, "spans")
 
 
 def _span(number: int, span: Node) -> Span:

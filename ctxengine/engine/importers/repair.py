@@ -198,7 +198,7 @@ def _answers(
             answers.append(_closing(draft, call, index))
         else:
             given = drafts[place]
-            entry = replace(given.entry, call_ref=(index, call.ordinal), name=call.name)
+            entry = given.entry.answering((index, call.ordinal), call.name)
             answers.append(Drafted(entry, given.shape, given.where))
     _note_moves(drafts, step, ranks, repairs)
     return answers

@@ -17,6 +17,8 @@ from ctxengine.engine.content.openai_responses import CALL_ARGUMENTS
 from ctxengine.engine.items import ContentFormat, ItemKind, TextPart
 from ctxengine.engine.lexeme import is_json_object
 
+_MAY_BE_OPAQUE = frozenset((*OPAQUE_MEMBERS, ROUTER_FIELDS))
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -156,8 +158,9 @@ def _chat(message: Any) -> Shape:
 
 def _chat_assistant(tally: Tally, message: dict[str, Any], content: Any) -> None:
     _need(message.get("function_call") is None and message.get("audio") is None)
-    tally.reasoning += sum(message.get(name) is not None for name in OPAQUE_MEMBERS)
-    tally.reasoning += holds_reasoning(message.get(ROUTER_FIELDS))
+    if not _MAY_BE_OPAQUE.isdisjoint(message):
+        tally.reasoning += sum(message.get(name) is not None for name in OPAQUE_MEMBERS)
+        tally.reasoning += holds_reasoning(message.get(ROUTER_FIELDS))
     calls = message.get("tool_calls")
     if content == "" and calls is not None:
         tally.empty += 1

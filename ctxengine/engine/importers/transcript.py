@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from ctxengine.engine.items import ContentFormat, Opaque
 from ctxengine.engine.trust.levels import Trust
@@ -64,6 +65,15 @@ class Entry:
     extra: str = ""
     """Raw JSON text of the source record's fields that nothing here models; kept in the event's payload."""
     opaque: tuple[Opaque, ...] = ()
+    value: Any = field(default=None, compare=False, repr=False)
+    """What the body decodes to, where its reader knows; it only spares whoever takes the entry in from reading it again."""
+
+    def answering(self, call_ref: tuple[int, int], name: str) -> Entry:
+        """The same, as the result of this call."""
+        return Entry(
+            self.type, self.format, self.body, self.trust, self.at, self.call_id, call_ref, name, self.is_error,
+            self.synthetic, self.model, self.usage, self.stop_reason, self.extra, self.opaque, self.value,
+        )  # fmt: skip
 
 
 class RepairAction(StrEnum):

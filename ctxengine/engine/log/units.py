@@ -19,12 +19,13 @@ from ctxengine.engine.log.records import (
     UnitFacts,
 )
 
-_UNIT_KIND = {
+UNIT_KIND = {
     EventType.USER_MESSAGE: "user",
     EventType.INPUT_RECEIVED: "input",
     EventType.GUARD_SPOKE: "input",
     EventType.SUMMARY_IMPORTED: "summary",
 }
+"""Kinds of units by the event that opens them; an answer's depends on whether it calls."""
 
 
 def plan_batch(
@@ -121,7 +122,7 @@ def _place(
 ) -> None:
     if draft.answers is None:
         opened = calls.opened(draft, sequence)
-        kind = _UNIT_KIND.get(draft.type) or ("step" if opened else "answer")
+        kind = UNIT_KIND.get(draft.type) or ("step" if opened else "answer")
         unit = UnitFacts(
             sequence=sequence,
             index=head.units + len(new_units),

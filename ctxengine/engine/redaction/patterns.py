@@ -12,6 +12,10 @@ DETECTOR_VERSION = "secrets@1"
 """Recorded with everything that was masked; a change of the table is a new version."""
 
 
+SIGN_REACH = 80
+"""A secret's needle ends at most so many characters behind where its match begins."""
+
+
 class SecretPattern(NamedTuple):
     """One kind of secret."""
 

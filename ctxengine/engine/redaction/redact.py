@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from ctxengine.engine.redaction.patterns import DETECTOR_VERSION, PATTERNS
+from ctxengine.engine.redaction.patterns import DETECTOR_VERSION, PATTERNS, SIGN_REACH
 
+_SIGNS = tuple((frozenset(needles), sign) for _, needles, _, sign in PATTERNS)
 _NEEDLES = tuple(dict.fromkeys(needle for _, needles, *_ in PATTERNS for needle in needles))
 
 
@@ -23,6 +24,16 @@ class Redacted(NamedTuple):
     def masked(self) -> int:
         """Secrets masked in all."""
         return sum(number for _, number in self.hits)
+
+
+def begins_no_secret(text: str, end: int) -> bool:
+    """Whether it is certain, without trying a pattern, that no secret of a text begins before `end` (characters)."""
+    lowered = text[: end + SIGN_REACH].lower()
+    found = [needle for needle in _NEEDLES if needle in lowered]
+    return not found or not any(
+        (sign is None or sign.search(lowered)) and not found_in.isdisjoint(found)
+        for found_in, sign in _SIGNS
+    )
 
 
 def redact(text: str) -> Redacted:

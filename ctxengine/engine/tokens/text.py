@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ctxengine.engine.tokens.classes import ContentClass, Profile, code_share, profile
+from ctxengine.engine.tokens.classes import (
+    ContentClass,
+    Profile,
+    code_share,
+    profile,
+    total_mass,
+)
 from ctxengine.engine.tokens.counters import count
 from ctxengine.engine.tokens.families import Family
 
@@ -16,7 +22,7 @@ def count_text(text: str, family: Family) -> int:
     if not text:
         return 0
     if family.encoding is None:
-        return _rounded_up(profile(text).total, 100)
+        return _rounded_up(total_mass(text), 100)
     tokens = count(text, family.encoding)
     if family.priors is None:
         return tokens

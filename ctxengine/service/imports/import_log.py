@@ -1,15 +1,43 @@
-"""The log of a session that is being imported: handed over part by part, so that little of it is held (design 4)."""
+"""The log of a session that is being imported: written down as lines at once and handed over part by part (design 4).
+
+Nobody else writes to it, and a result always follows its call's step. So an event needs no batch and no records: its place, its
+hash and its lines follow from what stands here. `append` is for everything else, and both may be mixed.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
+from json.encoder import encode_basestring
+from typing import Any, NamedTuple
 
-from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.events import EventDraft, EventType, ItemFacts
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.log.records import Batch, EventRecord
-from ctxengine.engine.memory import MemoryLog, Stored
+from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, Unit
+from ctxengine.engine.log.chain import hashed_text, payload_text, stamp
+from ctxengine.engine.log.hydrate import DecodeOnce, decode_event, hydrate_units
+from ctxengine.engine.log.records import Batch, EventRecord, Head, ItemRecord, UnitDelta, UnitFacts
+from ctxengine.engine.log.units import UNIT_KIND
+from ctxengine.engine.memory import MemoryLog
+from ctxengine.engine.ports import OpenCall, SumColumn
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.copy_lines import (
+    BODY,
+    EVENT,
+    ITEM,
+    NULL,
+    UNIT,
+    Columns,
+    Key,
+    body_line,
+    escaped,
+    event_line,
+    item_line,
+    text_field,
+    unit_line,
+)
 
 _GONE = EventRecord(
     EventSeq(0),
@@ -23,11 +51,52 @@ _GONE = EventRecord(
     "",
     datetime.min.replace(tzinfo=UTC),
 )
-"""Stands where an event's record was."""
+"""Stands where an event's record was, or never was."""
+
+_TYPES = {type: type.value for type in EventType}
+_TRUSTS = {trust: trust.value for trust in Trust}
+_KINDS = {kind: kind.value for kind in ItemKind}
+"""Looking a value up is much faster than asking the member for it."""
+
+Row = tuple[Any, ...]
+"""An item's facts, in the order of the fields of `ItemFacts`."""
+
+
+class Lines(NamedTuple):
+    """Lines of one table."""
+
+    columns: Columns
+    lines: list[str]
+
+
+class Content(NamedTuple):
+    """A content event as it comes out of a file."""
+
+    type: EventType
+    format: ContentFormat
+    trust: Trust
+    run: str
+    raw: str
+    payload: dict[str, Any]
+    rows: Sequence[Row]
+    answers: OpenCall | None
+
+
+class _Placed(NamedTuple):
+    """An item as `append_content` keeps it: a record where somebody asks for it."""
+
+    sequence: EventSeq
+    unit: EventSeq
+    trust: Trust
+    run: str
+    row: Row
+
+    def record(self) -> ItemRecord:
+        return ItemRecord(self.sequence, self.unit, self.trust, self.run, ItemFacts(*self.row))
 
 
 class ImportLog(MemoryLog):
-    """A log in memory that can let go of what was handed over; sums and open calls stay.
+    """A log in memory that lets go of what was handed over; sums and open calls stay.
 
     Whoever hands over must not ask for older events or contents again.
     """
@@ -36,14 +105,53 @@ class ImportLog(MemoryLog):
         self, tenant: str, session: str, *, salt: Callable[[], bytes], body_id: Callable[[int], str]
     ) -> None:
         """Start an empty log; see `MemoryLog`."""
-        super().__init__(tenant, session, salt=salt, body_id=body_id)
-        self._waiting: list[Batch] = []
-        self._kept: list[EventRecord] = []
-        """Events with contents that were handed over and may be asked for."""
+        self._key = Key(tenant, session)
+        self._own = f"{tenant}\t{session}\t"
+        self._whose = f'"session":{encode_basestring(session)},"tenant":{encode_basestring(tenant)}'
+        self._at: datetime | None = None
+        self._stamp = self._iso = ""
+        """The newest event's moment, as its hash and as its line say it."""
+        self._body_lines: list[str] = []
+        self._event_lines: list[str] = []
+        self._item_lines: list[str] = []
+        self._kept: list[tuple[EventSeq, str]] = []
+        """Events with contents, and their bodies' ids, that may be asked for."""
+        self._contents: dict[EventSeq, tuple[EventType, ContentFormat, str]] = {}
+        """Of those that `append_content` wrote: what reading them again takes."""
+        self._placed: dict[EventSeq, list[_Placed]] = {}
+        """Their items, by unit."""
         self._forgotten = 0
         """Events whose records are gone."""
         self.waiting_bytes = 0
         """Bytes of contents that were not handed over."""
+        self.shifts = 0
+        """How often a late result changed the sums behind its unit."""
+        self.newest_content: EventType | None = None
+        """Type of the newest content event."""
+        super().__init__(tenant, session, salt=salt, body_id=body_id)
+
+    @property
+    def _head(self) -> Head:
+        return Head(
+            EventSeq(self.sequence),
+            self._hash,
+            EventSeq(self.content_sequence),
+            EventSeq(self._act),
+            self._item_count,
+            len(self._units),
+            self._turns,
+            self._tokens,
+            self._pointer,
+            self._results,
+        )
+
+    @_head.setter
+    def _head(self, head: Head) -> None:
+        self.sequence, self._hash = int(head.sequence), head.hash
+        self.content_sequence, self._act = int(head.content_sequence), head.act_sequence
+        self._item_count, self._turns = head.items, head.turns
+        self._tokens, self._pointer = head.tokens, head.pointer_tokens
+        self._results = head.result_tokens
 
     def append(
         self,
@@ -55,44 +163,213 @@ class ImportLog(MemoryLog):
     ) -> Batch:
         """Append all drafts or none; see `SessionLog.append`."""
         batch = super().append(drafts, expected=expected, at=at, key=key)
-        self._waiting.append(batch)
+        self.shifts += len(batch.deltas)
         for event in batch.events:
-            if event.body is not None:
-                self.waiting_bytes += event.body.length
+            self._event_lines.append(event_line(self._key, event))
+            body = event.body
+            kept = self._bodies[body.id] if body is not None else None
+            if body is not None and kept is not None:
+                self.waiting_bytes += body.length
+                self._kept.append((event.sequence, body.id))
+                self._body_lines.append(body_line(self._key, *kept, body, ""))
+                self.newest_content = event.type
+        self._item_lines += [item_line(self._key, item) for item in batch.items]
         return batch
 
-    def hand_over(self, cut: EventSeq, *, last: bool = False) -> Stored:
-        """What was appended since the last time; what stands before `cut` is forgotten with the next call.
+    def append_act(self, type: EventType, run: str, payload: dict[str, Any], at: datetime) -> None:
+        """Append an event of the platform's that carries nothing and opens no step."""
+        self._events.append(_GONE)
+        self._chain(type.value, Trust.PLATFORM.value, run, payload, "null", 0, f"{NULL}\t\t0", at)
+
+    def append_content(self, content: Content, at: datetime) -> None:
+        """Append one content event with its items; a result's unit is that of its call."""
+        type, format, trust, run, raw, payload, rows, _ = content
+        salt = self._salt()
+        try:
+            data = raw.encode()
+            field = text_field(raw)
+        except UnicodeEncodeError:
+            data = raw.encode("utf-8", "surrogatepass")
+            field = f"\\\\x{data.hex()}"
+        body_id = self._body_id(self.sequence + 1)
+        digest, length = sha256(salt + data).hexdigest(), len(data)
+        self._body_lines.append(
+            f"{self._own}{body_id}\t\\\\x{salt.hex()}\t{field}\t{digest}\t{length}\t\t{NULL}\n"
+        )
+        self._bodies[body_id] = (salt, data)
+        self.waiting_bytes += length
+        tokens = sum([row[2] for row in rows])
+        self._events.append(_GONE)
+        self._chain(
+            _TYPES[type], _TRUSTS[trust], run, payload,
+            f'["{digest}",{length}]', tokens, f"{body_id}\t{digest}\t{length}", at,
+        )  # fmt: skip
+        sequence = EventSeq(self.sequence)
+        self.content_sequence, self.newest_content = self.sequence, type
+        self._kept.append((sequence, body_id))
+        self._contents[sequence] = (type, format, body_id)
+        self._found.clear()
+        if rows:
+            self._place(content, sequence, tokens)
+
+    def _chain(
+        self, type: str, trust: str, run: str, payload: dict[str, Any], body: str, tokens: int,
+        about: str, at: datetime,
+    ) -> None:  # fmt: skip
+        """The next event's hash and line; every event of an import is of one moment, as a rule.
+
+        Args:
+            body: what the hash says of the body.
+            about: what the line says of it.
+        """
+        self.sequence += 1
+        if at is not self._at:
+            self._at, self._stamp, self._iso = at, stamp(at), at.isoformat()
+        fields = payload_text(payload)
+        before, sequence = self._hash, self.sequence
+        text = hashed_text(
+            before,
+            at=self._stamp,
+            body=body,
+            payload=fields,
+            run=f'"{run}"',
+            sequence=sequence,
+            whose=self._whose,
+            tokens=tokens,
+            what=f'"trust":"{trust}","type":"{type}"',
+        )
+        self._hash = sha256(text.encode()).hexdigest()
+        self._event_lines.append(
+            f"{self._own}{sequence}\t{type}\t{run}\t{trust}\t{escaped(fields)}\t{about}\t{tokens}\t{before}\t{self._hash}"
+            f"\t\t{self._iso}\n"
+        )
+
+    def _place(self, content: Content, sequence: EventSeq, tokens: int) -> None:
+        """Give an event's items their unit, and the unit and the sums what they take."""
+        rows, answers = content.rows, content.answers
+        pointer = sum([row[3] for row in rows])
+        results = sum([row[2] for row in rows if row[1] is ItemKind.TOOL_RESULT])
+        home = sequence if answers is None else answers.sequence
+        if answers is None:
+            self._new_unit(content, sequence)
+        else:
+            del self._open[answers.sequence, answers.ordinal]
+        last = self._units[-1]
+        if last.sequence == home:
+            last.last_sequence = sequence
+            last.open_calls -= answers is not None
+            last.tokens += tokens
+            last.pointer_tokens += pointer
+            last.result_tokens += results
+            self._built.pop(home, None)
+        else:
+            self.shifts += 1
+            self._shift(UnitDelta(home, sequence, 1, tokens, pointer, results))
+        self._tokens += tokens
+        self._pointer += pointer
+        self._results += results
+        self._item_count += len(rows)
+        trust, run = content.trust, content.run
+        kept = self._placed.setdefault(home, [])
+        start, told = f"{self._own}{sequence}\t", f"\t{_TRUSTS[trust]}\t{run}\t"
+        for row in rows:
+            kept.append(_Placed(sequence, home, trust, run, row))
+            (
+                ordinal, kind, taken, pointed, digest, bytes_len, chars_len, name, call_id, wire_id, source, is_error,
+                preview, limit,
+            ) = row  # fmt: skip
+            if not f"{name}{call_id}{source}".isprintable() or "\\" in f"{name}{call_id}{source}":
+                name, call_id, source = escaped(name), escaped(call_id), escaped(source)
+            self._item_lines.append(
+                f"{start}{ordinal}\t{home}\t{_KINDS[kind]}{told}{name}\t{call_id}\t{wire_id}"
+                f"\t{source}\t{'t' if is_error else 'f'}\t{taken}\t{pointed}\t{bytes_len}\t{chars_len}\t{digest}"
+                f"\t{escaped(preview)}\t{limit}\n"
+            )
+
+    def _new_unit(self, content: Content, sequence: EventSeq) -> None:
+        opened = 0
+        for row in content.rows:
+            if row[1] is ItemKind.TOOL_CALL:
+                opened += 1
+                self._calls[row[9]] = (sequence, row[0])
+                self._open[sequence, row[0]] = OpenCall(
+                    sequence, row[0], row[7], row[8], row[9], content.run
+                )
+        kind = UNIT_KIND.get(content.type) or ("step" if opened else "answer")
+        self._units.append(
+            UnitFacts(
+                sequence, len(self._units), kind, content.run, sequence, opened, 0, 0, 0,
+                self._tokens, self._pointer, self._results, self._turns,
+            )
+        )  # fmt: skip
+        self._turns += kind == "user"
+        self._starts.append(sequence)
+        sums = self._sums
+        sums[SumColumn.TOKENS].append(self._tokens)
+        sums[SumColumn.POINTER].append(self._pointer)
+        sums[SumColumn.RESULTS].append(self._results)
+        sums[SumColumn.SAVED].append(self._tokens - self._pointer)
+
+    def units_from(self, start: EventSeq) -> list[UnitFacts]:
+        """The units that start at a place or behind it, oldest first."""
+        return self._units[bisect_left(self._starts, start) :]
+
+    @property
+    def any_open(self) -> bool:
+        """Whether a call waits for its result."""
+        return bool(self._open)
+
+    def open_call(self, sequence: int, ordinal: int) -> OpenCall:
+        """A call that waits for its result."""
+        return self._open[sequence, ordinal]
+
+    def hand_over(self, cut: EventSeq, *, last: bool = False) -> list[Lines]:
+        """The lines of what was appended since the last time; what stands before `cut` is forgotten.
 
         Units may still grow until the end, so they come with the last part.
         """
+        lines = [
+            Lines(BODY, self._body_lines),
+            Lines(EVENT, self._event_lines),
+            Lines(ITEM, self._item_lines),
+        ]
+        if last:
+            lines.append(Lines(UNIT, [unit_line(self._key, unit) for unit in self._units]))
+        self._body_lines, self._event_lines, self._item_lines = [], [], []
+        self.waiting_bytes = 0
         self._forget(cut)
-        batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
-        events = [event for batch in batches for event in batch.events]
-        bodies = {}
-        for event in events:
-            kept = self._bodies.get(event.body.id) if event.body is not None else None
-            if event.body is not None and kept is not None:
-                bodies[event.body.id] = kept
-                self._kept.append(event)
-        return Stored(
-            events=events,
-            items=[item for batch in batches for item in batch.items],
-            units=self._units if last else (),
-            bodies=bodies,
-        )
+        return lines
 
     def _forget(self, cut: EventSeq) -> None:
-        """Drop what stands before the cut: every event's record, and the contents and items of what was handed over."""
+        """Drop what stands before the cut: every event's record, the contents, the items."""
         for place in range(self._forgotten, max(self._forgotten, cut - 1)):
             self._events[place] = _GONE
         self._forgotten = max(self._forgotten, cut - 1)
         ahead = []
-        for event in self._kept:
-            if event.sequence >= cut:
-                ahead.append(event)
-            elif event.body is not None:
-                del self._bodies[event.body.id]
-                self._items.pop(event.sequence, None)
+        for kept in self._kept:
+            sequence, body_id = kept
+            if sequence >= cut:
+                ahead.append(kept)
+            else:
+                del self._bodies[body_id]
+                self._items.pop(sequence, None)
+                self._placed.pop(sequence, None)
+                self._contents.pop(sequence, None)
         self._kept = ahead
         self.let_go(cut)
+
+    def _unit(self, sequence: EventSeq) -> Unit:
+        built = self._built.get(sequence)
+        if built is None:
+            placed = self._placed.get(sequence)
+            records = [entry.record() for entry in placed] if placed else self._items[sequence]
+            (built,) = hydrate_units(records, DecodeOnce(self._decode))
+            self._built[sequence] = built
+        return built
+
+    def _decode(self, record: ItemRecord) -> Sequence[DecodedItem] | None:
+        content = self._contents.get(record.sequence)
+        if content is None:
+            return super()._decode(record)
+        type, format, body_id = content
+        return decode_event(type, format, self.body(body_id) or "")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from uuid import UUID
 
-from ctxengine.engine.memory import Stored
 from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
-from ctxengine.service.imports.import_log import ImportLog
+from ctxengine.service.imports.import_log import ImportLog, Lines
 from ctxengine.service.imports.outline import OutlinedRow
 from ctxengine.service.renderings import Key
 
@@ -16,8 +14,8 @@ from ctxengine.service.renderings import Key
 class Part(NamedTuple):
     """Rows of a session ready to be written before the rest is made."""
 
-    session_id: UUID
-    stored: Stored
+    lines: list[Lines]
+    """Of the log."""
     requests: list[RequestRow | OutlinedRow]
 
 

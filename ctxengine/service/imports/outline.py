@@ -1,40 +1,56 @@
 """What an import writes of a request that is rebuilt later: its inputs and its budget, from sums alone (design 7.17).
 
-A step that needs no yield is a matter of arithmetic: where history starts, what the open run takes, what is left. None of that
-reads content. A step that does need one raises floors, which are events of the log; it is rebuilt whole at once.
+A step is a matter of arithmetic: where history starts, what the open run takes, what is left, and which floors have to rise
+where nothing is. None of that reads content. The floors that rise are events of the log and are written at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from ctxengine.engine.budget.demand import Floors
-from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.budget.demand import Demand, Floors
+from ctxengine.engine.budget.yields import Allocation, allocate
+from ctxengine.engine.events import EventDraft
 from ctxengine.engine.fresh import OPENING_TEXT, Runtime, omission_text, runtime_text
 from ctxengine.engine.history.suffix import suffix_tokens
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind
-from ctxengine.engine.log.records import ItemRecord
-from ctxengine.engine.manifest import Budget
-from ctxengine.engine.memory import MemoryLog
+from ctxengine.engine.manifest import Budget, YieldStep
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter, UnitSums
 from ctxengine.engine.step import SessionFacts, StepInputs, fixed_frame
-from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow, SessionRow
+from ctxengine.service.compactors import MadeFor
+from ctxengine.service.imports.import_log import ImportLog
+from ctxengine.service.request_rows import pressure_draft, yield_drafts
 
+_NO_YIELDS = '{"yields": []}'
+_EPOCH = 1
+"""An imported session has one plan."""
 _OPENS_WITH_A_MESSAGE = frozenset({ItemKind.USER_MESSAGE, ItemKind.SUMMARY})
+
+
+class StepPlace(NamedTuple):
+    """Where in a log a step stands."""
+
+    head: int
+    content_head: int
+    boundary: int
+    now: str | None
 
 
 class Outline(NamedTuple):
     """A request before it is rebuilt."""
 
-    inputs: dict[str, Any]
-    budget: dict[str, Any]
+    place: StepPlace
+    inputs: str
+    """JSON text, as of the budget."""
+    budget: str
     total_tokens: int
 
 
@@ -55,14 +71,15 @@ class OutlinedRow:
     engine: str
     provider: str
     model: str
-    inputs: dict[str, Any]
-    budget: dict[str, Any]
+    inputs: str
+    """JSON text, as of the budget and the manifest."""
+    budget: str
     prefix_sha256: str
     wire_prefix_sha256: str
     total_tokens: int
     usage: dict[str, Any]
     created_at: datetime
-    manifest: dict[str, Any] = field(default_factory=lambda: {"yields": []})
+    manifest: str
     cache: dict[str, Any] = field(default_factory=dict)
     request_sha256: str = ""
     body_bytes: int = 0
@@ -79,7 +96,7 @@ class Outlines:
     """Follows a session's log as it grows and outlines the request of each step."""
 
     def __init__(
-        self, log: MemoryLog, facts: SessionFacts, wanted: StepInputs, counter: TokenCounter
+        self, log: ImportLog, facts: SessionFacts, wanted: StepInputs, counter: TokenCounter
     ) -> None:
         """Work out what all steps of the session share.
 
@@ -87,10 +104,10 @@ class Outlines:
             wanted: inputs of any step, as far as they are the session's.
         """
         plan = facts.plan
-        self._log, self._counter = log, counter
+        self._log, self._counter, self._policy = log, counter, plan.policy
         self._fixed = fixed_frame(plan, wanted.factor_millionths)
-        self._inputs = wanted.model_dump(mode="json")
-        self._budget = Budget(
+        self._inputs = _members(wanted.model_dump(mode="json"), _OF_THE_STEP)
+        budget = Budget(
             window=self._fixed.window,
             policy_cap=self._fixed.policy_cap,
             total=self._fixed.total,
@@ -109,6 +126,8 @@ class Outlines:
             free=0,
             request=0,
         ).model_dump(mode="json")
+        self._budget = _members(budget, _OF_THE_REQUEST)
+        self._stretch: tuple[tuple[int, ...], _Stretch] | None = None
         self._prefix_rows = sum(tokens for tokens, _ in plan.row_counts.values())
         # The most that the line for left-out history costs, as a step reckons with it.
         most = omission_text(turns=99_999, units=99_999, through=99_999_999)
@@ -126,59 +145,101 @@ class Outlines:
         """The next event opens a run."""
         self._last_kind = None
 
-    def took_in(self, items: Sequence[ItemRecord]) -> None:
-        """The items of one event were appended."""
-        unit, last = items[-1].unit, items[-1].facts.kind
+    def took_in(self, first: ItemKind, last: ItemKind, unit: EventSeq) -> None:
+        """The items of one event were appended, of these kinds at both ends."""
         if self._opening is None:
-            self._opening = items[0].facts.kind
+            self._opening = first
         if unit >= self._last_unit:
             self._last_unit, self._last_kind = unit, last
 
-    def outline(self, wanted: StepInputs, floors: Floors) -> Outline | None:
+    @property
+    def can_outline(self) -> bool:
+        """Whether a step's request is a matter of sums, its yields included."""
+        return self._last_kind is not None and not self._keeps_blocks
+
+    def allocation(self, wanted: StepPlace, floors: Floors) -> Allocation:
+        """How a step that does not fit under these floors gets what it needs.
+
+        Raises:
+            BudgetExceeded: what never yields does not fit.
+        """
+        boundary = EventSeq(wanted.boundary)
+        active = self._log.units_from(boundary)
+        spoken = 0
+        for unit in reversed(active):
+            if unit.kind not in ("user", "input"):
+                break
+            spoken += unit.tokens
+        return allocate(
+            fixed=self._fixed,
+            policy=self._policy,
+            demand=Demand(
+                active=sum(unit.tokens for unit in active) - spoken,
+                user_input=spoken,
+                runtime=self._runtime_tokens(wanted.now),
+                omission=self._omission,
+                newest=next(
+                    (unit.sequence for unit in reversed(active) if unit.result_tokens), EventSeq(0)
+                ),
+            ),
+            floors=floors,
+            index=self._log,
+            boundary=boundary,
+            head=EventSeq(wanted.content_head + 1),
+        )
+
+    def outline(self, wanted: StepPlace, floors: Floors) -> Outline | None:
         """The request of a step; None where it has to be rebuilt to be known.
 
         Args:
-            wanted: the step's inputs but for what is decided here.
             floors: those in force.
         """
-        if self._last_kind is None or self._keeps_blocks:
+        if not self.can_outline:
             return None
-        log, fixed = self._log, self._fixed
-        boundary, below = EventSeq(wanted.boundary), EventSeq(wanted.content_head + 1)
-        start, end = log.at(boundary), log.at(below)
-        inside = log.at(min(max(floors.pointer, boundary), below))
-        runtime = self._runtime_tokens(wanted.now)
+        fixed, boundary = self._fixed, EventSeq(wanted.boundary)
+        stretch = self._before_the_run(floors, boundary)
+        head = self._log.at(EventSeq(wanted.content_head + 1))
+        within = stretch.start
+        if floors.pointer > boundary:
+            within = self._log.at(min(floors.pointer, EventSeq(wanted.content_head + 1)))
         never_yield = (
-            end.tokens - start.tokens + runtime - (inside.saved_tokens - start.saved_tokens)
+            head.tokens
+            - stretch.start.tokens
+            + self._runtime_tokens(wanted.now)
+            - (within.saved_tokens - stretch.start.saved_tokens)
         )
-        history = suffix_tokens(
-            log, cut=floors.cut, boundary=boundary, pointer_floor=floors.pointer
-        )
-        told = self._omission if floors.cut else 0
-        room = fixed.body - never_yield - told
-        if history > room:
+        room = fixed.body - never_yield - (self._omission if floors.cut else 0)
+        if stretch.history > room:
             return None
-        request = (
-            self._prefix_rows + self._row_nine_tokens(floors.cut, boundary) + never_yield + history
+        request = self._prefix_rows + stretch.row_nine + never_yield + stretch.history
+        results = stretch.results + _pointed(stretch.start, within) + _whole(within, head)
+        active = floors.pointer if floors.pointer > boundary else 0
+        now = "null" if wanted.now is None else json.dumps(wanted.now)
+        inputs = (
+            f'{self._inputs}"head":{wanted.head:d},"content_head":{wanted.content_head:d},"boundary":{boundary:d},"now":{now}'
+            f',"cut":{floors.cut:d},"pointer":{floors.pointer:d},"active_pointer":{active:d}}}'
         )
-        inputs = self._inputs | {
-            "head": wanted.head,
-            "content_head": wanted.content_head,
-            "boundary": boundary,
-            "now": wanted.now,
-            "cut": floors.cut,
-            "pointer": floors.pointer,
-            "active_pointer": floors.pointer if floors.pointer > boundary else 0,
-        }
-        budget = self._budget | {
-            "never_yield": never_yield,
-            "history_room": max(0, room),
-            "history": history,
-            "tool_results": self._results(floors, boundary, start, end),
-            "free": max(0, fixed.usable - request),
-            "request": request,
-        }
-        return Outline(inputs, budget, request)
+        budget = (
+            f'{self._budget}"never_yield":{never_yield},"history_room":{max(0, room)},"history":{stretch.history}'
+            f',"tool_results":{results},"free":{max(0, fixed.usable - request)},"request":{request}}}'
+        )
+        return Outline(wanted, inputs, budget, request)
+
+    def _before_the_run(self, floors: Floors, boundary: EventSeq) -> _Stretch:
+        """What stands before the open run, which is the same for all of its steps."""
+        log = self._log
+        key = (floors.cut, floors.pointer, boundary, log.shifts)
+        if self._stretch is None or self._stretch[0] != key:
+            start = log.at(boundary)
+            first = log.at(min(floors.cut, boundary))
+            split = log.at(max(floors.cut, min(floors.pointer, boundary)))
+            history = suffix_tokens(
+                log, cut=floors.cut, boundary=boundary, pointer_floor=floors.pointer
+            )
+            results = _pointed(first, split) + _whole(split, start)
+            row_nine = self._row_nine_tokens(floors.cut, boundary)
+            self._stretch = (key, _Stretch(start, history, results, row_nine))
+        return self._stretch[1]
 
     def _runtime_tokens(self, now: str | None) -> int:
         key = (now, self._last_kind is ItemKind.ASSISTANT_MESSAGE)
@@ -201,13 +262,29 @@ class Outlines:
             return omission_text(turns=left_out.turns, units=left_out.index, through=cut - 1)
         return "" if self._opening in _OPENS_WITH_A_MESSAGE else OPENING_TEXT
 
-    def _results(self, floors: Floors, boundary: EventSeq, start: UnitSums, end: UnitSums) -> int:
-        """What tool results take, in the form in which each stretch shows them."""
-        first = self._log.at(min(floors.cut, boundary))
-        split = self._log.at(max(floors.cut, min(floors.pointer, boundary)))
-        shown = _pointed(first, split) + _whole(split, start)
-        within = self._log.at(floors.pointer) if floors.pointer > boundary else start
-        return shown + _pointed(start, within) + _whole(within, end)
+
+class _Stretch(NamedTuple):
+    """What stands before the open run."""
+
+    start: UnitSums
+    """Sums where the run begins."""
+    history: int
+    """Tokens of what is shown of it."""
+    results: int
+    """What tool results take of that."""
+    row_nine: int
+
+
+_OF_THE_STEP = (
+    "head", "content_head", "boundary", "now", "cut", "pointer", "active_pointer",
+)  # fmt: skip
+_OF_THE_REQUEST = ("never_yield", "history_room", "history", "tool_results", "free", "request")
+
+
+def _members(value: Mapping[str, Any], without: tuple[str, ...]) -> str:
+    """The beginning of an object's JSON text, with the members that stay the same and a comma behind each."""
+    rest = {name: member for name, member in value.items() if name not in without}
+    return json.dumps(rest)[:-1] + ","
 
 
 def shared_inputs(plan: Plan) -> StepInputs:
@@ -216,7 +293,7 @@ def shared_inputs(plan: Plan) -> StepInputs:
         head=0,
         content_head=0,
         boundary=0,
-        epoch=1,
+        epoch=_EPOCH,
         engine=plan.engine,
         builder=plan.builder,
         renderer=plan.renderer,
@@ -235,8 +312,10 @@ def outlined_row(
     request_id: UUID,
     usage: dict[str, Any],
     at: datetime,
+    yields: Sequence[YieldStep] = (),
 ) -> OutlinedRow:
     """The row of an outlined request, the next of its session and its run."""
+    shown = [step.model_dump(mode="json") for step in yields]
     return OutlinedRow(
         tenant_id=session.tenant_id,
         id=request_id,
@@ -245,9 +324,9 @@ def outlined_row(
         number=session.requests + 1,
         run_number=run.number,
         step=run.steps,
-        content_sequence=outline.inputs["content_head"],
+        content_sequence=outline.place.content_head,
         act_sequence=session.act_sequence,
-        epoch=outline.inputs["epoch"],
+        epoch=_EPOCH,
         engine=session.engine,
         provider=plan.provider,
         model=plan.model,
@@ -258,24 +337,29 @@ def outlined_row(
         total_tokens=outline.total_tokens,
         usage=usage,
         created_at=at,
+        manifest=json.dumps({"yields": shown}) if shown else _NO_YIELDS,
     )
 
 
-def outlined_draft(row: OutlinedRow) -> EventDraft:
-    """The event of an outlined request: it names no hash, since none is known yet."""
-    return EventDraft(
-        type=EventType.REQUEST_STARTED,
-        trust=Trust.PLATFORM,
-        run=str(row.run_id),
-        payload={
-            "request": str(row.id),
-            "step": row.step,
-            "epoch": row.epoch,
-            "prefix_sha256": row.prefix_sha256,
-            "tokens": row.total_tokens,
-            "reconstructed": True,
-        },
-    )
+def outlined_yields(allocation: Allocation, made_for: MadeFor, *, run: str) -> list[EventDraft]:
+    """The events of what yields before an outlined request; imported results are never excerpts."""
+    drafts = yield_drafts(allocation.raises, made_for, run=run)
+    if allocation.under_pressure:
+        request = made_for.forced_by
+        drafts.append(pressure_draft(allocation.yields, run=run, legacy=0, request=request))
+    return drafts
+
+
+def outlined_payload(row: OutlinedRow) -> dict[str, Any]:
+    """What the event of an outlined request carries: no hash, since none is known yet."""
+    return {
+        "request": str(row.id),
+        "step": row.step,
+        "epoch": row.epoch,
+        "prefix_sha256": row.prefix_sha256,
+        "tokens": row.total_tokens,
+        "reconstructed": True,
+    }
 
 
 def _whole(since: UnitSums, until: UnitSums) -> int:

@@ -10,7 +10,7 @@ from ctxengine.engine.content.decode import decode
 from ctxengine.engine.derive import PREVIEW_CHARS, preview
 from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, TextPart
 from ctxengine.engine.redaction.patterns import DETECTOR_VERSION, PATTERNS
-from ctxengine.engine.redaction.redact import redact
+from ctxengine.engine.redaction.redact import begins_no_secret, redact
 
 
 def made(prefix: str, body: str, times: int = 1) -> str:
@@ -107,3 +107,30 @@ def test_previews_are_masked_before_they_are_cut() -> None:
         assert len(shown) <= PREVIEW_CHARS
         assert "Ab3dEf6" not in shown
     assert decode(ContentFormat.TEXT, "plain", role="user").items[0].parts
+
+
+_PIECES = [
+    *SECRETS.values(),
+    *(label + secret for label, secret in IN_CONTEXT.values()),
+    KEY_BLOCK,
+    *["token", "key", "secret:", "password", "=", "://@", "sk-", "the_token_count\n"],
+    "x" * 50,
+    " lorem ipsum" * 8,
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=8).map(" ".join), st.integers(0, 300))
+def test_where_a_quick_look_finds_nothing_no_secret_begins(text: str, end: int) -> None:
+    if begins_no_secret(text, end):
+        assert redact(text).text[:end] == text[:end]
+
+
+@pytest.mark.parametrize(
+    "secret", [*SECRETS.values(), *map("".join, IN_CONTEXT.values()), KEY_BLOCK]
+)
+@pytest.mark.parametrize("before", [0, 1, PREVIEW_CHARS - 2])
+def test_a_quick_look_sees_every_kind_that_begins_before_its_end(secret: str, before: int) -> None:
+    text = " " * before + secret + "@host rest"
+    assert redact(text).masked
+    assert not begins_no_secret(text, PREVIEW_CHARS)
+    assert begins_no_secret(" " * (PREVIEW_CHARS + 200) + secret, PREVIEW_CHARS)
