@@ -3,42 +3,81 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ctxengine.engine.boundary.checkpoint import Checkpoint
+from ctxengine.engine.boundary.context import BoundaryContext
 from ctxengine.engine.boundary.failures import CompactionError, ContextLengthError
+from ctxengine.engine.boundary.note import NoteAnswer
+from ctxengine.engine.boundary.work import Work
 from ctxengine.engine.tokens.counter import counter_for
 from ctxengine.engine.wire.registry import renderer_for
 from ctxengine.providers.strict_local.provider import StrictProvider
 from ctxengine.providers.strict_local.script import Reply
-from tests.engine.boundary.hosting import MODEL, AnthropicPort, Clock, host, plan_for
+from tests.engine.boundary.hosting import MODEL, AnthropicPort, Clock, Notes, host, plan_for
 
 WORDS = "what the user wants of this piece of work and why "
-MODELS = (MODEL, "claude-opus-5")
+MODELS = (("anthropic", MODEL), ("anthropic", "claude-opus-5"), ("openai", "gpt-5.4"))
+"""Two that compact by themselves, each by a contract of its own, and one that gets portable notes."""
+FAILURES: dict[str, tuple[Reply, NoteAnswer]] = {
+    "unavailable": (Reply(status=529), NoteAnswer("", "end")),
+    "rate": (Reply(status=429), NoteAnswer("half a note", "output_limit")),
+    "error": (Reply(status=500), NoteAnswer("a note", "refusal")),
+    "refused": (Reply(refuse=True), NoteAnswer("a note", "end", calls=1)),
+    "too long": (Reply(text=WORDS * 900), NoteAnswer(WORDS * 900, "end")),
+}
+"""What a provider does to a compaction, natively and as a writer of notes."""
+
+
+class Writer(Notes):
+    """A writer of notes in whose time things happen, as in the port's."""
+
+    def __init__(self, work: Work, answers: list[NoteAnswer], port: AnthropicPort) -> None:
+        super().__init__(work, answers)
+        self.port = port
+
+    def write(self, lines: str) -> NoteAnswer:
+        self.port.compactions += 1
+        self.port.before()
+        return super().write(lines)
 
 
 class Boundary(RuleBasedStateMachine):
     """One host and its context."""
 
-    @initialize(recovery=st.booleans())
-    def open(self, recovery: bool) -> None:
+    @initialize(recovery=st.booleans(), model=st.sampled_from(MODELS))
+    def open(self, recovery: bool, model: tuple[str, str]) -> None:
         self.clock = Clock()
         self.provider = StrictProvider()
         self.port = AnthropicPort(self.provider)
         self.recovery = recovery
-        self.model = MODEL
-        self.context = host(self._plan(), self.clock, self.port)
+        self.model = model
+        self.notes: list[NoteAnswer] = []
+        self.told: list[tuple[str, int, Any]] = []
+        self.context = self._host()
         self.said: list[dict[str, Any]] = []
         self.turn = 0
         self._ask("begin")
 
+    def _host(self) -> BoundaryContext:
+        return host(
+            self._plan(),
+            self.clock,
+            self.port,
+            notes=lambda work: Writer(work, self.notes, self.port),
+            emit=lambda name, facts: self.told.append(
+                (name, facts["operation"], facts.get("outcome"))
+            ),
+        )
+
     def _plan(self) -> Any:
         return plan_for(
-            "anthropic",
-            self.model,
+            *self.model,
             window=9_000,
             archive_recovery=self.recovery,
             retained_turns=1,
@@ -78,7 +117,16 @@ class Boundary(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def edits_old_history(self, data: st.DataObject) -> None:
-        place = data.draw(st.integers(0, len(self.said) - 1))
+        self._edits(data.draw(st.integers(0, len(self.said) - 1)))
+
+    @rule(data=st.data())
+    def edits_covered_history(self, data: st.DataObject) -> None:
+        before = self._until_compacted()
+        if before is not None:
+            self._edits(data.draw(st.integers(0, before.replaced - 1)))
+            assert self.context.checkpoint != before
+
+    def _edits(self, place: int) -> None:
         before = self.context.checkpoint
         self.said = [dict(message) for message in self.said]
         self.said[place]["content"] += " (edited)"
@@ -92,16 +140,25 @@ class Boundary(RuleBasedStateMachine):
     def restarts(self) -> None:
         before, body = self.context.checkpoint, self._body()
         state = self.context.save()
-        self.context = host(self._plan(), self.clock, self.port)
+        self.context = self._host()
         self.context.set_messages(self.said)
-        self.context.restore(state)
+        self.context.restore(json.loads(json.dumps(state)))
         assert self.context.checkpoint == before
         assert self._body() == body
 
     @rule(model=st.sampled_from(MODELS))
-    def changes_model(self, model: str) -> None:
-        before = self.context.checkpoint
-        changed = model != self.model
+    def changes_model(self, model: tuple[str, str]) -> None:
+        before, old = self.context.checkpoint, self.model
+        self._use(model)
+        if before is not None and before.kind == "note":
+            # A note binds nobody: it stands until a newer checkpoint of the other model's.
+            now = self.context.checkpoint
+            assert (now is not None and now.replaced >= before.replaced) or now == before
+        elif before is not None and model != old:
+            now = self.context.checkpoint
+            assert now is None or now.contract != before.contract
+
+    def _use(self, model: tuple[str, str]) -> None:
         self.model = model
         plan = self._plan()
         self.context.use_plan(
@@ -109,15 +166,13 @@ class Boundary(RuleBasedStateMachine):
             counter=counter_for(plan.provider, plan.model),
             renderer=renderer_for(plan.provider),
         )
-        if changed and before is not None:
-            now = self.context.checkpoint
-            assert now is None or now.contract != before.contract
 
     # --- what providers do ---
 
     @rule()
     def asks_for_a_request(self) -> None:
         self.provider.script.clear()
+        self.notes.clear()
         before = self.context.checkpoint
         paid = self.port.compactions
         try:
@@ -131,26 +186,34 @@ class Boundary(RuleBasedStateMachine):
         if self.context.checkpoint is not None and self.context.checkpoint != before:
             assert self._body() is not None
 
-    @rule(status=st.sampled_from([429, 500, 529]))
-    def a_compaction_fails(self, status: int) -> None:
-        self._breaks([Reply(status=status)])
+    @rule(how=st.sampled_from(sorted(FAILURES)))
+    def a_compaction_fails(self, how: str) -> None:
+        self._breaks(*FAILURES[how])
 
-    @rule()
-    def a_compaction_is_refused(self) -> None:
-        self._breaks([Reply(refuse=True)])
-
-    @rule()
-    def a_caller_cancels(self) -> None:
+    @rule(error=st.sampled_from([CompactionError("cancelled"), KeyboardInterrupt()]))
+    def a_caller_cancels(self, error: BaseException) -> None:
         def cancel() -> None:
-            raise CompactionError("cancelled")
+            raise error
 
         self.port.before = cancel
-        self._breaks([])
+        self._breaks()
+
+    @rule(model=st.sampled_from(MODELS))
+    def model_changes_in_flight(self, model: tuple[str, str]) -> None:
+        self._until_due()
+        before, old, body = self.context.checkpoint, self.model, self._body()
+        paid, told = self.port.compactions, len(self.told)
+        self.port.before = lambda: self._use(model)
+        self._prepare_in_vain()
+        if self.port.compactions > paid and self.told[told:]:
+            assert self.told[-1][2] in {"superseded", "failed"}
+        if self.model == model:
+            self._use(old)
+        assert self.context.checkpoint == before
+        assert self._body() == body
 
     @rule()
     def history_changes_in_flight(self) -> None:
-        paid = self.port.compactions
-
         def meddle() -> None:
             self.said.append({"role": "assistant", "content": "Meanwhile."})
             self.turn += 1
@@ -159,37 +222,38 @@ class Boundary(RuleBasedStateMachine):
 
         self._until_due()
         before = self.context.checkpoint
-        self.provider.script.clear()
+        paid = self.port.compactions
         self.port.before = meddle
+        self._prepare_in_vain()
+        assert self.context.checkpoint == before
+        if self.port.compactions > paid and self.told[-1][2] != "failed":
+            assert self.told[-1][2] == "superseded"
+
+    def _prepare_in_vain(self, *, paid: int | None = None) -> None:
+        """A request asked for while no compaction can come about: it passes only where none was begun."""
+        paid = self.port.compactions if paid is None else paid
         try:
             self.context.prepare()
-            assert self.port.compactions == paid
-        except CompactionError:
-            pass
-        except ContextLengthError:
+            assert self.port.compactions == paid, "no failed compaction lets a request pass"
+        except (CompactionError, ContextLengthError, KeyboardInterrupt):
             pass
         finally:
             self.port.before = lambda: None
-        assert self.context.checkpoint == before
+            self.provider.script.clear()
+            self.notes.clear()
 
     @rule(seconds=st.sampled_from([1.0, 40.0, 4_000.0]))
     def time_passes(self, seconds: float) -> None:
         self.clock.wait(seconds)
 
-    def _breaks(self, replies: list[Reply]) -> None:
-        """A request asked for while the provider does that: either no compaction was due, or nothing has changed."""
+    def _breaks(self, *failures: Reply | NoteAnswer) -> None:
+        """A request asked for while the provider does that: nothing has changed then."""
         self._until_due()
-        before, body, paid = self.context.checkpoint, self._body(), self.port.compactions
+        before, body = self.context.checkpoint, self._body()
         self.provider.script.clear()
-        self.provider.script.add(replies)
-        try:
-            self.context.prepare()
-            assert self.port.compactions == paid, "no failed compaction lets a request pass"
-        except (CompactionError, ContextLengthError):
-            pass
-        finally:
-            self.port.before = lambda: None
-            self.provider.script.clear()
+        self.provider.script.add([entry for entry in failures if isinstance(entry, Reply)])
+        self.notes[:] = [entry for entry in failures if isinstance(entry, NoteAnswer)]
+        self._prepare_in_vain()
         assert self.context.checkpoint == before
         assert self._body() == body
 
@@ -197,6 +261,14 @@ class Boundary(RuleBasedStateMachine):
         """Turns until the next request needs a compaction."""
         while not self.context.due:
             self.turns(20, 60)
+
+    def _until_compacted(self) -> Checkpoint | None:
+        """A checkpoint, made where none stands; None where nothing lets one be made just now."""
+        if self.context.checkpoint is None:
+            self._until_due()
+            self.clock.wait(4_000.0)
+            self.asks_for_a_request()
+        return self.context.checkpoint
 
     # --- always ---
 
@@ -208,6 +280,9 @@ class Boundary(RuleBasedStateMachine):
             (m["role"], m["content"]) for m in self.said
         ]
         mine.clear()
+        ended = [operation for name, operation, _ in self.told if name == "finished"]
+        begun = [operation for name, operation, _ in self.told if name == "started"]
+        assert ended == begun, "what began has ended, once"
         assert len(self.context.get_messages()) == len(self.said)
 
 

@@ -35,8 +35,8 @@ FAILURES: tuple[FailureKind, ...] = (
     ),
     FailureKind(
         "native_unsupported",
-        "The installed adapter has no native compaction for this provider.",
-        f"Use a model whose adapter compacts, or one without native support. {_NEXT_RUN}",
+        "The provider, as it is reached here, has no native compaction.",
+        f"Use an address and a model that compact, or a model without native support. {_NEXT_RUN}",
     ),
     FailureKind(
         "count_unavailable",

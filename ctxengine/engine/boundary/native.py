@@ -94,6 +94,9 @@ def _admitted(work: Work, port: NativePort, recovers: bool) -> tuple[View, int]:
 def _input(work: Work, view: View) -> bytes:
     """The body that the provider compacts: the window before, the notice of what is missing, the units."""
     overlays = work.covered.overlays if not view.recovered else frozenset[int]()
+    if not work.window and not work.note:
+        # Conversations begin with the user: an overlay that opens this one is read, and follows the window all the same.
+        overlays = overlays - {view.units[0].sequence}
     units = [unit for unit in view.units if unit.sequence not in overlays]
     elided = work.session.plan.policy.native_input == "elided"
     notice = archive_notice(_point(work, view, 0)) if view.recovered else ""

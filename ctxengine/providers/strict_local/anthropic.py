@@ -40,7 +40,13 @@ from ctxengine.providers.strict_local.models import scripted_name
 from ctxengine.providers.strict_local.refusal import Refusal
 from ctxengine.providers.strict_local.script import TEXT_PREFIX, Offer, Reply, Turn, View
 from ctxengine.providers.strict_local.signatures import digest
-from ctxengine.providers.strict_local.speaking import Limits, Spoken, refuse_by_script, speak
+from ctxengine.providers.strict_local.speaking import (
+    Limits,
+    Spoken,
+    broken_by_script,
+    refuse_by_script,
+    speak,
+)
 from ctxengine.providers.strict_local.state import State
 
 _LISTED = (
@@ -255,16 +261,19 @@ def _compact(
 ) -> Answer:
     reply = _summary(request, prompt, blocks, call, state)
     refuse_by_script(reply, "anthropic", request.model, _unavailable(reply))
+    _refuse_overflow(request, prompt.tokens)
     lookup = _look_up(request, prompt, state)
     made = not reply.refuse and bool(reply.text)
     content = TEXT_PREFIX + (reply.text or "")
     block = compaction.signed_block(prompt, blocks, content, state.seal)
+    if reply.broken == "block":
+        del block["signature"]
     spent = state.counter.text(content, request.model) if made else 0
     usage = usage_of(CacheUsage(0, 0, 0, 0), 0, 0)
     usage["iterations"] = [iteration("compaction", usage_of(lookup.usage, spent, 0))]
     stop = "compaction" if made else "refusal"
     message = _message(request, prompt, [block] if made else [], stop, usage, state)
-    return _deliver(request, message, reply, lookup, state)
+    return broken_by_script(reply, _deliver(request, message, reply, lookup, state))
 
 
 def _unavailable(reply: Reply) -> str | None:

@@ -24,6 +24,8 @@ _KIND = "compaction"
 _EDIT = "compact_20260112"
 _DEFAULT_TRIGGER, _LEAST_TRIGGER = 150_000, 50_000
 _MAX_INSTRUCTIONS = 16_384
+_MAX_TOOL_REFERENCES = 100
+"""Tools found by search that a block made on demand may stand for. The API names no figure; this one is the stand-in's own."""
 _BLOCK_FIELDS = frozenset(
     {"type", "content", "signature", "encrypted_content", "tool_changes", "cache_control"}
 )
@@ -69,6 +71,13 @@ def _refuse_unfinished(request: Request) -> None:
             "compaction: `messages` holds no content to summarize",
             code="compaction_nothing_to_summarize",
         )
+    found = {name for block in blocks for name in _found(block)}
+    if len(found) > _MAX_TOOL_REFERENCES:
+        raise Refusal(
+            f"compaction: `messages` refers to {len(found)} tools; a block stands for at most "
+            f"{_MAX_TOOL_REFERENCES}",
+            code="compaction_too_many_tool_references",
+        )
     last = said[-1]
     open_call = any(block.get("type") == "tool_use" for block in blocks_of(last))
     if last.get("role") == "assistant" and open_call:
@@ -76,6 +85,14 @@ def _refuse_unfinished(request: Request) -> None:
             "compaction: the last assistant turn is not finished; it has unanswered tool calls",
             code="compaction_incomplete_turn",
         )
+
+
+def _found(block: Json) -> list[str]:
+    """Names of the tools that a search's result refers to."""
+    content = block.get("content")
+    inner = content.get("tool_references") if isinstance(content, dict) else content
+    references = [e for e in objects(inner) if e.get("type") == "tool_reference"]
+    return [text_of(reference.get("tool_name")) for reference in references]
 
 
 def open_window(request: Request, blocks: list[Block], seal: Seal) -> Window:

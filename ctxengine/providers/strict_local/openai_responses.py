@@ -41,7 +41,13 @@ from ctxengine.providers.strict_local.responses_view import view_of
 from ctxengine.providers.strict_local.script import Reply
 from ctxengine.providers.strict_local.segments import Chain
 from ctxengine.providers.strict_local.signatures import digest
-from ctxengine.providers.strict_local.speaking import Limits, Spoken, refuse_by_script, speak
+from ctxengine.providers.strict_local.speaking import (
+    Limits,
+    Spoken,
+    broken_by_script,
+    refuse_by_script,
+    speak,
+)
 from ctxengine.providers.strict_local.state import State
 
 _COMPACTED_OUTPUT_TOKENS = 40
@@ -77,17 +83,26 @@ def compact(call: Call, state: State) -> Answer:
     request, items = _read(call, state)
     window = window_of(request, items, state)
     chain = build(request, window.items, state)
+    view = view_of(request, window, chain.tokens, digest(call.body))
+    reply = state.script.next(view, lambda _: Reply())
+    refuse_by_script(reply, "openai", request.model)
+    _refuse_overflow(request, chain)
     cache = serve_cache(request, chain, implicit_at(chain), state)
+    item = compaction_item(request, window.items, state)
+    if reply.broken == "block":
+        del item["encrypted_content"]
     kept = [_listed(item, state) for item in user_messages(window.items)]
-    return json_answer(
+    answer = json_answer(
         {
             "id": state.ids.next("resp"),
             "object": "response.compaction",
             "created_at": int(state.clock.now()),
-            "output": [*kept, compaction_item(request, window.items, state)],
+            "output": [] if reply.refuse else [*kept, item],
             "usage": _usage(chain.tokens, cache, _COMPACTED_OUTPUT_TOKENS, 0),
         }
     )
+    answer = replace(answer, stall_seconds=reply.stall_seconds)
+    return broken_by_script(reply, answer)
 
 
 def count_tokens(call: Call, state: State) -> Answer:
@@ -124,15 +139,20 @@ def _fitted(request: Request, window: Window, chain: Chain, state: State) -> tup
     """
     while chain.tokens > request.window.total:
         if request.body.get("truncation") != "auto" or len(window.items) < 2:
-            raise Refusal(
-                "Your input exceeds the context window of this model. Please adjust your input and "
-                "try again.",
-                param="input",
-                code="context_length_exceeded",
-            )
+            _refuse_overflow(request, chain)
         window = window._replace(items=_without_first(window.items))
         chain = build(request, window.items, state)
     return window, chain
+
+
+def _refuse_overflow(request: Request, chain: Chain) -> None:
+    if chain.tokens > request.window.total:
+        raise Refusal(
+            "Your input exceeds the context window of this model. Please adjust your input and "
+            "try again.",
+            param="input",
+            code="context_length_exceeded",
+        )
 
 
 def _without_first(items: list[Json]) -> list[Json]:

@@ -7,7 +7,7 @@ Control calls, which no real provider has: `GET` and `DELETE /_strict/requests` 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from ctxengine.providers.strict_local import anthropic, ollama, openai_chat, openai_responses
@@ -74,6 +74,7 @@ class StrictProvider:
         windows: Mapping[str, int] | None = None,
         secret: bytes = DEFAULT_SECRET,
         instance: str | None = None,
+        without: Collection[str] = (),
     ) -> None:
         """Set the provider up.
 
@@ -85,10 +86,12 @@ class StrictProvider:
             windows: windows of models by name, in tokens, where they shall not be the real ones.
             secret: what signatures are made with.
             instance: letters and digits that ids carry; random when left out.
+            without: paths that this instance does not serve, as gateways that know part of an API only.
         """
         self.script = Script(RuleAnswers(), replies, answer)
         self.clock = clock or AdvancingClock()
         self.log = RequestLog()
+        self._without = frozenset(without)
         self._state = State(
             clock=self.clock,
             counter=Counter(factor),
@@ -121,7 +124,7 @@ class StrictProvider:
     def _serve(self, call: Call, dialect: Dialect) -> Answer:
         if dialect != "ollama":
             _refuse_without_key(call, dialect)
-        if call.method == "POST" and call.path in _POSTS:
+        if call.method == "POST" and call.path in _POSTS and call.path not in self._without:
             return _POSTS[call.path][1](call, self._state)
         if call.method == "GET":
             return self._get(call, dialect)

@@ -48,6 +48,8 @@ class Reply:
     message: str | None = None
     """Wording of that error."""
     cut_after_events: int | None = None
+    broken: Literal["", "block", "body"] = ""
+    """What is wrong with the answer to a compaction: `block`, its window has no seal; `body`, it is no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ class Script:
         return made or (rules or self._rules)(view)
 
 
+_BROKEN = ("", "block", "body")
 _FIELDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "thinking": (str,),
@@ -139,6 +142,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "retry_after": (int, float),
     "message": (str,),
     "cut_after_events": (int,),
+    "broken": (str,),
 }
 
 
@@ -160,7 +164,7 @@ def reply_from(data: Any) -> Reply:
             raise ScriptInvalid(
                 f"A reply has no field {key!r}; it has {', '.join([*_FIELDS, 'calls', 'searched'])}."
             )
-        elif not isinstance(value, _FIELDS[key]):
+        elif not isinstance(value, _FIELDS[key]) or (key == "broken" and value not in _BROKEN):
             raise ScriptInvalid(f"The field {key!r} of a reply cannot be {value!r}.")
         else:
             values[key] = value

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctxengine.providers.strict_local.counting import Counter
+from ctxengine.providers.strict_local.exchange import Answer
 from ctxengine.providers.strict_local.refusal import Dialect, Refusal
 from ctxengine.providers.strict_local.script import TEXT_PREFIX, Reply, ScriptedCall, View
 from ctxengine.providers.strict_local.state import Ids
@@ -73,6 +74,11 @@ def refuse_by_script(reply: Reply, dialect: Dialect, model: str, code: str | Non
     raise Refusal(
         words.format(model=model), status=reply.status, code=code, retry_after=retry_after
     )
+
+
+def broken_by_script(reply: Reply, answer: Answer) -> Answer:
+    """The answer to a compaction, cut to what is no JSON where the reply says so."""
+    return replace(answer, body=answer.body[:-1]) if reply.broken == "body" else answer
 
 
 def speak(

@@ -15,8 +15,8 @@ from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.standing import history_acts
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import plan_row_of
-from ctxengine.service.wiring import counter_of, log_of, plan_from, session_facts
+from ctxengine.service.warm import plan_of_session
+from ctxengine.service.wiring import counter_of, log_of, session_facts
 
 
 class Look(NamedTuple):
@@ -35,7 +35,7 @@ def look(session: SessionRow, run: RunRow | None, *, log: PostgresLog | None = N
     log = log or log_of(session)
     head = log.head()
     session.refresh_from_db(fields=["epoch", "provider", "model", "act_sequence"])
-    plan = plan_from(log, plan_row_of(session))
+    plan = plan_of_session(session, log)
     below = EventSeq(head.sequence + 1)
     settings = run.settings if run is not None else {}
     if run is not None and run.seed_event_sequence:
@@ -66,7 +66,7 @@ def checkpoint_in_force(log: SessionLog, run: RunRow) -> int | None:
     if log.newest(EventType.COMPACTED) is None:
         return None
     session = SessionRow.objects.get(tenant_id=run.tenant_id, id=run.session_id)
-    plan = plan_from(log_of(session), plan_row_of(session))
+    plan = plan_of_session(session, log_of(session))
     found = in_force(
         log,
         contract=contract_of(plan),

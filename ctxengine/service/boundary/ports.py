@@ -36,6 +36,8 @@ NO_DEADLINE_S = 7 * 86_400.0
 COUNT_S = 60.0
 """Seconds that one count may take."""
 _POLL_S = 0.05
+_NO_SUCH_CALL = frozenset({404, 405, 501})
+"""Statuses of an endpoint that knows only a part of its provider's API."""
 _CODES = {
     "no_key": "missing_configuration",
     "not_allowed": "missing_configuration",
@@ -101,7 +103,7 @@ class ServiceNative:
         except ProviderError as error:
             if error.code == "over_length":
                 raise CompactionError("native_input_oversized") from None
-            if error.code == "count_unavailable" or error.retryable:
+            if error.code == "count_unavailable" or error.retryable or _unserved(error):
                 # Without an endpoint there never will be a count; one that is down or busy may come back.
                 raise CompactionError(
                     "count_unavailable",
@@ -127,6 +129,8 @@ class ServiceNative:
         try:
             return call()
         except ProviderError as error:
+            if _unserved(error):
+                raise CompactionError("native_unsupported") from None
             raise typed(error) from None
 
 
@@ -233,6 +237,11 @@ class ServiceNotes:
             system=self._system,
             max_output_tokens=self._answer,
         )
+
+
+def _unserved(error: ProviderError) -> bool:
+    """Whether the address that was called serves no such call at all."""
+    return error.status in _NO_SUCH_CALL and "model_not_found" not in error.detail
 
 
 def _until_cancelled(send: Callable[[], T], cancelled: Cancelled) -> T:

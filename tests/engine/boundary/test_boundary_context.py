@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from ctxengine.engine.boundary.context import BoundaryContext
 from ctxengine.engine.boundary.failures import CompactionError, ContextLengthError
 from ctxengine.engine.boundary.note import NoteAnswer
 from ctxengine.engine.boundary.settled import settled
-from ctxengine.engine.boundary.work import Work
+from ctxengine.engine.boundary.work import NativeAnswer, Work
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.ids import EventSeq
 from ctxengine.providers.strict_local.provider import StrictProvider
@@ -189,3 +190,36 @@ def test_a_reminder_follows_the_window_and_is_not_in_it() -> None:
     compacting = [e.body for e in port.provider.log.entries() if b'"compaction"' in e.body]
     assert compacting and b"Mind the gap." not in compacting[0]
     assert body.index(b'"compaction"') < body.index(b"Mind the gap.")
+
+
+@pytest.mark.parametrize("retain", ["reminder", "hook", "objective", None])
+@pytest.mark.parametrize("provider", ["anthropic", "openai-responses"])
+def test_whatever_opens_a_conversation_its_compaction_begins_with_the_user(
+    retain: str | None, provider: str
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Asked:
+        def count(self, body: bytes) -> int:
+            asked.append(json.loads(body))
+            return 1_000
+
+        def compact(self, body: bytes) -> NativeAnswer:
+            asked.append(json.loads(body))
+            return NativeAnswer((), "refusal")
+
+    model = MODEL if provider == "anthropic" else "gpt-5.4"
+    context = host(plan_for(provider, model, window=9_000, retained_turns=1), Clock(), None)
+    context._native = Asked()
+    context.append(
+        {"role": "user", "content": "Mind the gap.", "retain": retain},
+        {"role": "assistant", "content": "Yes."},
+    )
+    fill(context)
+    with pytest.raises(CompactionError):
+        context.prepare()
+    roles = [
+        next(entry["role"] for entry in body.get("messages") or body["input"] if "role" in entry)
+        for body in asked
+    ]
+    assert len(roles) == 2 and set(roles) <= {"user", "developer", "system"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 
@@ -26,6 +26,19 @@ PATHS = {
     "openai-responses": "/v1/responses",
     "openai": "/v1/chat/completions",
 }
+
+
+_CLIENT = httpx2.Client(timeout=30)
+"""One for all: each would read the certificates anew."""
+
+
+class Served(Protocol):
+    """A provider that runs, here or in another process."""
+
+    @property
+    def url(self) -> str:
+        """Where."""
+        ...
 
 
 @contextmanager
@@ -78,19 +91,28 @@ def said(number: int, words: int = 60) -> str:
     )
 
 
-def take_turn(runtime: Runtime, strict: StrictServer, number: int, words: int = 60) -> None:
+def take_turn(runtime: Runtime, strict: Served, number: int, words: int = 60) -> None:
     """One whole turn through the provider."""
     runtime.ask(said(number, words))
     answer_all(runtime, strict)
 
 
-def look_up(runtime: Runtime, strict: StrictServer, number: int, words: int = 400) -> None:
+def look_up(runtime: Runtime, strict: Served, number: int, words: int = 400) -> None:
     """One turn with a tool whose result is large; the provider must be one that looks things up."""
     runtime.ask(f"Look up number {number}.")
     answer_all(runtime, strict, result=f"Line {number} of the notes says a lot. " * (words // 8))
 
 
-def answer_all(runtime: Runtime, strict: StrictServer, *, result: str = "") -> None:
+def take_turns(runtime: Runtime, strict: Served, first: int, last: int, *, words: int) -> None:
+    """Turns by number: every eighth looks something up, and that is `words` long."""
+    for number in range(first, last):
+        if number % 8 == 0:
+            look_up(runtime, strict, number, words=words)
+        else:
+            take_turn(runtime, strict, number, words=10)
+
+
+def answer_all(runtime: Runtime, strict: Served, *, result: str = "") -> None:
     """Steps until the run is over."""
     while True:
         built = assembled(runtime)
@@ -112,18 +134,17 @@ def assembled(runtime: Runtime) -> Any:
         return runtime.assemble()
 
 
-def send(runtime: Runtime, strict: StrictServer, body: bytes) -> tuple[int, str]:
+def send(runtime: Runtime, strict: Served, body: bytes) -> tuple[int, str]:
     """The request as an SDK sends it: beta names become a header."""
     asked = json.loads(body)
     betas = asked.pop("betas", None)
     headers = {"x-api-key": "k", "authorization": "Bearer k", "anthropic-version": "2026-10-21"}
     if betas:
         headers["anthropic-beta"] = ",".join(betas)
-    answer = httpx2.post(
+    answer = _CLIENT.post(
         strict.url + PATHS[runtime.provider],
         content=json.dumps(asked).encode(),
         headers=headers | {"content-type": "application/json"},
-        timeout=30,
     )
     return answer.status_code, answer.text
 

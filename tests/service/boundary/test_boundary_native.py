@@ -1,27 +1,21 @@
-"""Native windows over long conversations: counted, reused through restarts, replayed byte for byte, never a refusal."""
+"""Native windows over long conversations: counted, reused through a restart, replayed byte for byte, never a refusal."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from ctxengine.engine.events import EventType
-from ctxengine.service import warm
-from tests.service.boundary.talking import (
-    calls,
-    look_up,
-    session,
-    strict_provider,
-    take_turn,
-    unproven,
-)
+from ctxengine.ledger.models import RequestRow
+from tests.service.boundary.after_restart import goes_on
+from tests.service.boundary.talking import calls, session, strict_provider, take_turns, unproven
 
-pytestmark = pytest.mark.django_db
+# What the first process wrote must be there for the second.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 TURNS = 200
-BETWEEN = 8
-"""Turns from one look-up to the next."""
 
 
 @pytest.mark.parametrize(
@@ -34,29 +28,31 @@ def test_two_hundred_turns_go_on_through_native_windows_and_a_restart(
 ) -> None:
     with strict_provider(settings) as strict:
         runtime = session(provider, window=window)
-        for number in range(TURNS):
-            if number == TURNS // 2:
-                forget_everything()
-            if number % BETWEEN == 0:
-                look_up(runtime, strict, number, words=words)
-            else:
-                take_turn(runtime, strict, number, words=10)
-        statuses = [entry.status for entry in strict.provider.log.entries()]
+        take_turns(runtime, strict, 0, TURNS // 2, words=words)
+        before = runtime.events(EventType.COMPACTED)
+        goes_on(runtime, strict, TURNS // 2, TURNS, words)
+        entries = strict.provider.log.entries()
     made = runtime.events(EventType.COMPACTED)
     assert len(made) >= 5
+    assert before and len(made) > len(before), "windows were made on both sides of the restart"
     assert {event.payload["kind"] for event in made} == {"native"}
     assert {event.payload["counted"] for event in made} == {"counted"}
     # Each window was asked for once, and stood in every request until the next one.
     assert [call.outcome for call in calls(runtime, "compaction")] == ["completed"] * len(made)
     assert [event.payload["base"] for event in made[1:]] == [event.sequence for event in made[:-1]]
-    shown = {row.inputs["projection"] for row in runtime.requests}
-    assert shown == {None, *(event.sequence for event in made)}
-    assert set(statuses) == {200}
+    assert [row.inputs["projection"] for row in runtime.requests] == stood(runtime.requests, made)
+    assert {entry.status for entry in entries} == {200}
+    assert len(runtime.events(EventType.USER_MESSAGE)) == TURNS
     assert not unproven(runtime)
-    bodies = [entry.body for entry in strict.provider.log.entries()]
-    assert any(b'"type": "compaction"' in body or b'"compaction"' in body for body in bodies)
+    with_window = [entry for entry in entries if b'"compaction"' in entry.body]
+    assert any(b"signature" in e.body or b"encrypted_content" in e.body for e in with_window)
+    json.loads(with_window[-1].body)
 
 
-def forget_everything() -> None:
-    """What a process remembers goes with it; the ledger stays."""
-    warm._SESSIONS._kept.clear()
+def stood(requests: list[RequestRow], made: list[Any]) -> list[int | None]:
+    """The checkpoint that each request must stand on: the newest one before it."""
+    found: list[int | None] = []
+    for row in requests:
+        earlier = [event.sequence for event in made if event.sequence <= row.act_sequence]
+        found.append(max(earlier, default=None))
+    return found
