@@ -76,6 +76,7 @@ def build(
         api=renderer.api,
         model=plan.model,
         has_tools=bool(region.prefix.tools),
+        cards_fragments=behind.cards_end,
         history_fragments=behind.history_end,
         completed_fragments=behind.completed_end,
         prefix_ttl=plan.prefix_ttl,

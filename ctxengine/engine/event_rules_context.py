@@ -60,6 +60,8 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
             "refused",
             "full_from",
             "cut",
+            "card_blocks",
+            "sent",
             "promoted",
             "by_hand",
             "unpinned",
@@ -167,6 +169,12 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
         EventType.PERSON_ERASED,
         "Content of a person was erased from this session.",
         ("bodies", "snapshot", "kept", "runs", "erasure"),
+        act=True,
+    ),
+    EventRule(
+        EventType.CONTENT_EXPIRED,
+        "The session's content has passed the tenant's keeping time and is gone.",
+        ("bodies", "snapshot", "kept", "runs", "erasure", "days"),
         act=True,
     ),
     EventRule(

@@ -39,6 +39,7 @@ class EventType(StrEnum):
     AUTHORITY_CHANGED = "session.authority.changed"
     SESSION_CONFIGURED = "session.configured"
     PERSON_ERASED = "person.erased"
+    CONTENT_EXPIRED = "content.expired"
     WORKING_STATE_UPDATED = "context.working_state.updated"
     COMPACTED = "context.compacted"
     COMPACTION_UNDONE = "context.compaction.undone"
@@ -59,6 +60,10 @@ class EventType(StrEnum):
     TOOLS_FOUND = "tools.found"
     GUARD_JUDGED = "guard.judged"
     GUARD_SPOKE = "guard.spoke"
+
+
+ERASURES = (EventType.PERSON_ERASED, EventType.CONTENT_EXPIRED)
+"""Events that blanked bodies: they carry the moment that the bodies carry, and the digests of what was kept of plans."""
 
 
 class EventRule(NamedTuple):

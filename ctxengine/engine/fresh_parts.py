@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.fresh import Runtime, memory_text, runtime_text
+from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.inputs import Memory
 from ctxengine.engine.plan.skills import LoadedSkill, skill_text
 from ctxengine.engine.ports import TokenCounter
-from ctxengine.engine.request import MemoryLines, RunInput, SentBlock
+from ctxengine.engine.request import MemoryLines, RunInput
 from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.working_state.render import block_text

@@ -41,7 +41,7 @@ class Reason(StrEnum):
     ACTIVE_RUN = "active_run"
     """Part of the open run: never cut."""
     SENT_EARLIER = "sent_earlier"
-    """Fresh rows that stay where an earlier step of the run sent them."""
+    """It stays as it was sent: fresh rows of earlier steps, and in a large working set whole turns."""
     NEVER_YIELDS = "never_yields"
     BELOW_CUT = "below_cut"
     """Before the history cut."""
@@ -195,7 +195,9 @@ class Manifest(BaseModel):
     cut: Cut
     yields: list[YieldStep]
     warnings: list[str] = Field(default_factory=list)
+    expired_at: str | None = None
+    """When its spans passed the tenant's keeping time and were taken away; None while they are there."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for jsonb and REST."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", exclude=None if self.expired_at else {"expired_at"})

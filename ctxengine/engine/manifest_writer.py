@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ctxengine.engine.compaction.packet import SUMMARY_TRUST, Packet, Tile
+from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.layout import ROWS
 from ctxengine.engine.manifest import Budget, Cut, Form, Manifest, Reason, RowTotal, Span
 from ctxengine.engine.memo import Region
@@ -90,7 +91,11 @@ def _promoted_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
     """Units from before the cut that stand behind history."""
     if run.projection is None:
         return _spans(stretches, "pinned", Form.WHOLE, Reason.PINNED_BY_HAND, {})
-    return _spans(stretches, "pinned", run.projection.manifest_form, Reason.PROMOTED, {})
+    form = run.projection.manifest_form
+    return [
+        *_spans(stretches, "kept", form, Reason.PROMOTED, {}),
+        *_spans(stretches, "pinned", form, Reason.PROMOTED, {}),
+    ]
 
 
 def _left_out_spans(run: RunInput) -> list[Span]:
@@ -175,7 +180,11 @@ def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
     room = {"room": run.allocation.room, "suffix": run.allocation.history}
     shown = run.projection
     if shown is not None:
-        return _spans(stretches, "history", shown.manifest_form, shown.reason, room)
+        closed = _spans(stretches, "history", shown.manifest_form, shown.reason, room)
+        if not shown.as_sent:
+            return closed
+        as_sent = _spans(stretches, "history", Form.WHOLE, Reason.SENT_EARLIER, room)
+        return [*closed, *as_sent, *_block_spans(shown.blocks)]
     return [
         *_spans(
             stretches,
@@ -198,20 +207,23 @@ def _active_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
 
 def _sent_spans(run: RunInput) -> list[Span]:
     """Fresh rows that stay where earlier steps of the run sent them."""
-    if not run.sent:
+    return _block_spans(run.sent)
+
+
+def _block_spans(blocks: Sequence[SentBlock]) -> list[Span]:
+    if not blocks:
         return []
-    tokens = sum(block.tokens for block in run.sent)
     return [
         Span(
             row=10,
             form=Form.WHOLE,
             reason=Reason.SENT_EARLIER,
-            items=len(run.sent),
-            tokens=tokens,
-            trust=_added_up(block.by_trust for block in run.sent),
+            items=len(blocks),
+            tokens=sum(block.tokens for block in blocks),
+            trust=_added_up(block.by_trust for block in blocks),
             numbers={
                 f"row_{row}": amount
-                for row, amount in _added_up(block.by_row for block in run.sent).items()
+                for row, amount in _added_up(block.by_row for block in blocks).items()
             },
         )
     ]

@@ -181,6 +181,8 @@ class BuildMemo:
     def __init__(self) -> None:
         """Start with nothing."""
         self.singles: dict[EventSeq, Single] = {}
+        self.promoted: dict[EventSeq, Single] = {}
+        """Units that stand behind newer ones."""
         self._tapes: dict[str, Tape] = {}
         self._paired: list[Unit] = []
         self._region: Region | None = None
@@ -221,6 +223,7 @@ class BuildMemo:
             self._context = bound
             self._tapes.clear()
             self.singles.clear()
+            self.promoted.clear()
 
     def claim_calls(self, unit: Unit) -> bool:
         """Whether no other unit seen so far has a call id of this one."""
@@ -229,6 +232,7 @@ class BuildMemo:
             for tape in self._tapes.values():
                 tape.sound = [False] * len(tape.units)
             self.singles.clear()
+            self.promoted.clear()
         return all(
             self._calls.setdefault(item.wire_call_id or str(item.id), unit.sequence)
             == unit.sequence

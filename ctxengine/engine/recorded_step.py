@@ -9,12 +9,13 @@ from ctxengine.engine.budget.yields import Allocation, Floors
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.compaction.marks import present
 from ctxengine.engine.history.project import project
+from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, SessionFacts, StepInputs
 from ctxengine.engine.items import Opaque
 from ctxengine.engine.plan.skills import LoadedSkill
 from ctxengine.engine.ports import SessionLog, TokenCounter
-from ctxengine.engine.request import ModelRequest, RecordedDigest, RunInput, SentBlock
+from ctxengine.engine.request import ModelRequest, RecordedDigest, RunInput
 from ctxengine.engine.run_input import run_input, runtime_of
 from ctxengine.engine.standing import NOTHING_STANDING, recorded_standing
 from ctxengine.engine.step import build_step

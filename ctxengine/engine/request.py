@@ -11,7 +11,7 @@ from ctxengine.engine.budget.yields import Allocation
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.compaction.packet import Tile
 from ctxengine.engine.fresh import Runtime
-from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.projection import Projection, SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque, Unit
 from ctxengine.engine.manifest import Budget, Manifest
@@ -48,27 +48,6 @@ class RecordedDigest(NamedTuple):
 
     digest: str
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class SentBlock:
-    """Fresh rows as an earlier step of the run sent them (design 7.12)."""
-
-    sequence: EventSeq
-    """Event that keeps it."""
-    before: EventSeq
-    """It stands before the first unit of the run that starts here or later."""
-    text: str | None = field(repr=False)
-    """None once its content was erased."""
-    digest: str
-    """Digest of the block as rendered."""
-    tokens: int
-    rows: Mapping[str, str]
-    """Digest of each part it holds, as it was offered; empty for a part that it takes back."""
-    by_row: Mapping[str, int] = field(default_factory=dict)
-    """Its tokens by row number."""
-    by_trust: Mapping[str, int] = field(default_factory=dict)
-    """Its tokens by trust level."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 
 from ctxengine.engine.compaction.marks import PROMOTED_TEXT
 from ctxengine.engine.fresh_parts import fresh_text
+from ctxengine.engine.history.projection import Projection, SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind, Opaque, Unit
 from ctxengine.engine.memo import BuildMemo, Single, Tape
@@ -32,6 +34,8 @@ class Behind:
     fragments: list[Fragment] = field(default_factory=list)
     opaque_units: list[EventSeq] = field(default_factory=list)
     absent: set[str] = field(default_factory=set)
+    cards_end: int = 0
+    """Where the blocks of cards end that stay when another is added; 0: there are none."""
     history_end: int = 0
     completed_end: int = 0
     taped: list[tuple[Tape, range]] = field(default_factory=list)
@@ -71,9 +75,15 @@ def assemble(
     parts = Behind()
     rows = _Rows(parts, run, renderer, context, memo)
     native = run.projection.native if run.projection is not None else ()
-    rows.block(9, _row_nine(run), recorded=run.summary, native=native)
+    told = run.projection.row_nine_parts if run.projection is not None else ()
+    if told and run.summary is None:
+        for text, tokens in told:
+            rows.block(9, text, tokens=tokens)
+        parts.cards_end = len(parts.fragments)
+    else:
+        rows.block(9, _row_nine(run), recorded=run.summary, native=native)
     if run.projection is not None:
-        rows.units(run.history, "history", EventSeq(0), {}, whole=run.projection.form)
+        rows.carried(run.projection)
     else:
         rows.units(run.history, "history", run.allocation.floors.pointer, {})
     parts.history_end = len(parts.fragments)
@@ -106,6 +116,17 @@ def _row_nine(run: RunInput) -> str:
     return row_nine_text(run.left_out, run.tiles, run.history, run.active, run.nonce_key)
 
 
+def _between(shown: Projection) -> Iterator[tuple[int, SentBlock | Sequence[Unit]]]:
+    """What stands between carried units, with the index of the unit that it stands in front of; last of all their end."""
+    found: list[tuple[EventSeq, int, SentBlock | Sequence[Unit]]] = [
+        *((place, 0, units) for place, units in shown.kept),
+        *((block.before, 1, block) for block in shown.blocks),
+    ]
+    for place, _, what in sorted(found, key=itemgetter(0, 1)):
+        yield bisect_left(shown.history, place, key=attrgetter("sequence")), what
+    yield len(shown.history), ()
+
+
 @dataclass(slots=True)
 class _Rows:
     """Puts blocks and units behind one another."""
@@ -124,15 +145,17 @@ class _Rows:
         recorded: RecordedDigest | None = None,
         part: Part = "block",
         native: Sequence[str] = (),
+        tokens: int = 0,
     ) -> None:
         """A text of platform or memory that is no unit; `recorded` stands in for one that is no longer kept.
 
         Args:
             native: items of a provider's own window in front of the text, to be sent as they came.
+            tokens: what it takes, where no row of the manifest says so (raw count).
         """
         if recorded is not None:
             self.parts.absent.add(recorded.why)
-            bounds = (Totals(), Totals())
+            bounds = (Totals(), Totals(tokens=tokens))
             self.parts.put(Stretch(row, part, "whole", (), (), (recorded.digest,), bounds))
             return
         if not text and not native:
@@ -143,7 +166,9 @@ class _Rows:
         digest = hashlib.sha256(b"".join([fragment.data for fragment in fragments])).hexdigest()
         bounds = (
             Totals(),
-            Totals(len(fragments), sum([len(fragment.data) for fragment in fragments])),
+            Totals(
+                len(fragments), sum([len(fragment.data) for fragment in fragments]), tokens=tokens
+            ),
         )
         self.parts.put(Stretch(row, part, "whole", (), fragments, (digest,), bounds))
 
@@ -154,9 +179,27 @@ class _Rows:
             place = bisect_left(units, block.before, key=attrgetter("sequence"))
             self.units(units[begin:place], "active", floor, opaque)
             begin = max(begin, place)
-            gone = RecordedDigest(block.digest, "erased") if block.text is None else None
-            self.block(10, block.text or "", recorded=gone, part="sent")
+            self._sent(block, "sent")
         self.units(units[begin:], "active", floor, opaque)
+
+    def carried(self, shown: Projection) -> None:
+        """Everything before the run that stands unit by unit: in its closed form, or as it was sent, with what stood there."""
+        begin = 0
+        for place, what in _between(shown):
+            for as_sent, some in groupby(shown.history[begin:place], shown.sent_as_it_is):
+                form = "whole" if as_sent else shown.form
+                self.units(list(some), "history", EventSeq(0), {}, whole=form)
+            begin = place
+            if isinstance(what, SentBlock):
+                self._sent(what, "kept")
+            elif what:
+                self.block(10, shown.promoted_line, part="kept")
+                for unit in what:
+                    self._out_of_order(unit, "kept", shown.form)
+
+    def _sent(self, block: SentBlock, part: Part) -> None:
+        gone = RecordedDigest(block.digest, "erased") if block.text is None else None
+        self.block(10, block.text or "", recorded=gone, part=part, tokens=block.tokens)
 
     def units(
         self,
@@ -211,16 +254,26 @@ class _Rows:
         form = "whole" if shown is None else shown.form
         self.block(10, PROMOTED_TEXT if shown is None else shown.promoted_line)
         for unit in units:
-            recorded = self.run.digests.get(unit.sequence)
-            if recorded is not None:
-                self.parts.absent.add(recorded.why)
-                rendered = Rendered((), recorded.digest)
-            else:
-                rendered = render_unit(unit, self.context, self.renderer, as_pointers=False)
-            bounds = (Totals(), Totals().after(unit, rendered.fragments))
-            self.parts.put(
-                Stretch(10, "pinned", form, (unit,), rendered.fragments, (rendered.digest,), bounds)
-            )
+            self._out_of_order(unit, "pinned", form)
+
+    def _out_of_order(self, unit: Unit, part: Part, form: str) -> None:
+        """A unit that stands behind newer ones."""
+        recorded = self.run.digests.get(unit.sequence)
+        if recorded is not None:
+            self.parts.absent.add(recorded.why)
+            rendered = Rendered((), recorded.digest)
+        else:
+            single = self.memo.promoted.get(unit.sequence)
+            if single is None or (single.unit, single.form) != (unit, form):
+                made = render_unit(unit, self.context, self.renderer, as_pointers=False)
+                single = Single(unit, form, (), made)
+                self.memo.promoted[unit.sequence] = single
+            rendered = single.rendered
+            self.parts.singles.append(single)
+        bounds = (Totals(), Totals().after(unit, rendered.fragments))
+        self.parts.put(
+            Stretch(10, part, form, (unit,), rendered.fragments, (rendered.digest,), bounds)
+        )
 
     def _taped(self, units: Sequence[Unit], part: Part, form: str) -> None:
         if not units:

@@ -81,6 +81,9 @@ def run_input(
             row_nine_text(left_out, tiles, history, active, session.nonce_key)
         )
         pinned = pinned_units(log, pinned_below(marks, cut), marks, counter)
+    if projection is not None and projection.kept:
+        lines = len(projection.kept) * counter.text(projection.promoted_line)
+        row_tokens[10] = row_tokens.get(10, 0) + lines
     if pinned:
         line = PROMOTED_TEXT if projection is None else projection.promoted_line
         row_tokens[10] = row_tokens.get(10, 0) + counter.text(line)

@@ -23,7 +23,7 @@ from ctxengine.engine.compaction.summarise import Range
 from ctxengine.engine.fresh import memory_text, omission_text, runtime_text
 from ctxengine.engine.fresh_fit import line_tokens, recall_window, scopes_shown
 from ctxengine.engine.fresh_parts import Offer, adding, against
-from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.projection import Projection, SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, Prepared, SessionFacts, StepInputs, inputs_of
 from ctxengine.engine.items import ItemKind, Opaque, Unit
@@ -36,7 +36,6 @@ from ctxengine.engine.request import (
     LeftOut,
     ModelRequest,
     RunInput,
-    SentBlock,
 )
 from ctxengine.engine.row_nine import row_nine_text
 from ctxengine.engine.run_input import (

@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 from ctxengine.engine.items import ImagePart, Unit
 from ctxengine.engine.wire.base import Fragment
 
-Part = Literal["block", "history", "pinned", "active", "sent", "input"]
-"""`block`: platform or memory text that is no unit; `history`: carried units; `pinned`: earlier units kept whole by hand;
+Part = Literal["block", "history", "kept", "pinned", "active", "sent", "input"]
+"""`block`: platform or memory text that is no unit; `history`: carried units; `kept`: fresh rows of earlier runs that
+stay among them; `pinned`: earlier units kept whole by hand;
 `active`: completed exchanges of the open run; `sent`: fresh rows that stay where an earlier step of the run put them;
 `input`: user input nobody has answered yet."""
 

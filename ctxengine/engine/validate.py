@@ -95,13 +95,14 @@ def check_budget(budget: Budget) -> None:
 
 _PLACE_IN_ROW: dict[Part, int] = {
     "history": 0,
+    "kept": 0,
     "block": 1,
     "pinned": 1,
     "active": 2,
     "sent": 2,
     "input": 3,
 }
-"""Order within row 10; what opens pinned units is a block, and sent blocks stand between the exchanges they were sent with."""
+"""Order within row 10; what opens pinned units is a block, and blocks that stay stand between the units they were sent with."""
 
 
 def check_wire(api: WireApi, body: bytes) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from ctxengine.engine.events import EventDraft, EventType
-from ctxengine.engine.history.left_out import turns_left_out
-from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.history.projection import SentBlock
+from ctxengine.engine.history.sent_blocks import blocks_of
 from ctxengine.engine.inputs import Prepared, StepInputs
 from ctxengine.engine.items import ContentFormat, ItemKind
-from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import SessionLog
-from ctxengine.engine.request import ModelRequest, SentBlock
-from ctxengine.engine.tail import without_turns
+from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.trust.levels import Trust, lowest
-from ctxengine.engine.turns.closed import closed_turns
 from ctxengine.service.request_rows import fresh_digest
 
 
@@ -32,50 +29,6 @@ def sent_before(
         return ()
     own = () if earlier.fresh_event is None else (earlier.fresh_event,)
     return blocks_of(log, (*earlier.sent, *own), excluded=excluded)
-
-
-def blocks_of(
-    log: SessionLog, sequences: Sequence[int], *, excluded: Collection[str] = ()
-) -> tuple[SentBlock, ...]:
-    """The blocks that these events keep, in their order.
-
-    Args:
-        excluded: items an operator left out: the thread no longer names what was asked in their turns.
-    """
-    if not sequences:
-        return ()
-    wanted = set(sequences)
-    events = [*reversed(log.latest({EventType.FRESH_SENT}, limit=len(wanted)))]
-    if {event.sequence for event in events} != wanted:
-        # An older request: its blocks are not the newest ones.
-        first, last = min(wanted), max(wanted)
-        events = [
-            event
-            for event in log.events(after=EventSeq(first - 1), limit=last - first + 1)
-            if event.sequence in wanted
-        ]
-    bodies = {event.body.id for event in events if event.body is not None}
-    texts = log.texts(bodies)
-    out = turns_left_out(closed_turns(log), excluded) if excluded else frozenset()
-    return tuple(
-        _block(event, texts.get(event.body.id) if event.body else None, out) for event in events
-    )
-
-
-def _block(event: EventRecord, text: str | None, out: Collection[int]) -> SentBlock:
-    payload = event.payload
-    if text is not None and out:
-        text = without_turns(text, out)
-    return SentBlock(
-        sequence=event.sequence,
-        before=EventSeq(payload["before"]),
-        text=text,
-        digest=payload["digest"],
-        tokens=payload["tokens"],
-        rows=payload["rows"],
-        by_row=payload["by_row"],
-        by_trust=payload["by_trust"],
-    )
 
 
 def sent_draft(
@@ -114,3 +67,6 @@ def _place(prepared: Prepared) -> int:
             break
         place = unit.sequence
     return place
+
+
+__all__ = ["blocks_of", "sent_before", "sent_draft"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctxengine.engine.build import BuildOptions
-from ctxengine.engine.events import EventType
+from ctxengine.engine.event_types import ERASURES
 from ctxengine.engine.history.projection import HISTORY_FORMS
+from ctxengine.engine.history.working_set_sent import as_sent_in
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
 from ctxengine.engine.legs.build_leg import own_reasoning
@@ -82,9 +83,9 @@ def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[
     told by the log: clocks may jump. An erasure's event and its bodies carry the same moment.
     """
     key = {"tenant_id": session.tenant_id, "session_id": session.id}
-    erasures = Event.objects.filter(
-        **key, type=EventType.PERSON_ERASED, sequence__gt=inputs.head
-    ).values("recorded_at")
+    erasures = Event.objects.filter(**key, type__in=ERASURES, sequence__gt=inputs.head).values(
+        "recorded_at"
+    )
     erased = Body.objects.filter(**key, erased_at__in=erasures)
     gone = list(erased.values_list("id", flat=True))
     if not gone:
@@ -96,6 +97,7 @@ def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[
     ).values_list("sequence", flat=True)
     items = ItemRow.objects.filter(**key, sequence__in=list(events))
     units = list(items.values_list("unit_sequence", flat=True).distinct())
+    as_sent = as_sent_in(log_of(session), inputs)
     rows = Rendering.objects.filter(
         **key,
         renderer=rendered_under(plan),
@@ -104,7 +106,7 @@ def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[
     digests = {
         EventSeq(row.unit_sequence): row.digest
         for row in rows
-        if row.form == form_in(inputs, row.unit_sequence)
+        if row.form == form_in(inputs, row.unit_sequence, as_sent)
     }
     marked = {EventSeq(u): inputs.marked[str(u)] for u in units if str(u) in inputs.marked}
     return digests | marked
@@ -115,9 +117,14 @@ def rendered_under(plan: Plan) -> str:
     return f"{plan.renderer}#{plan.epoch}"
 
 
-def form_in(inputs: StepInputs, unit: int) -> str:
-    """The form in which a unit stands in the request made from these inputs."""
+def form_in(inputs: StepInputs, unit: int, as_sent: Sequence[tuple[int, int]] = ()) -> str:
+    """The form in which a unit stands in the request made from these inputs.
+
+    Args:
+        as_sent: stretches of history, by first and last event, that stand as they were sent.
+    """
     if unit < inputs.boundary and inputs.engine in HISTORY_FORMS:
-        return HISTORY_FORMS[inputs.engine]
+        kept = any(first <= unit <= last for first, last in as_sent)
+        return "whole" if kept else HISTORY_FORMS[inputs.engine]
     floor = inputs.pointer if unit < inputs.boundary else inputs.active_pointer
     return "pointer" if unit < floor else "whole"

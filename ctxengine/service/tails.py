@@ -74,7 +74,9 @@ def tail_of_run(
         for card in turns
         if not any_within(wanted.excluded, card.first, card.last)
     ]
-    shown = [projection.row_nine if projection is not None else "", facts.directive]
+    shown = [facts.directive]
+    if projection is not None:
+        shown += [projection.row_nine, *(block.text or "" for block in projection.blocks)]
     return replace(tail, thread=thread_of(lines, shown, counter.text))
 
 

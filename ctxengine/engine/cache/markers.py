@@ -33,6 +33,7 @@ def place_markers(
     has_tools: bool,
     history_fragments: int,
     completed_fragments: int,
+    cards_fragments: int = 0,
     prefix_ttl: Ttl = "5m",
     history_ttl: Ttl = "5m",
 ) -> tuple[Marker, ...]:
@@ -41,6 +42,8 @@ def place_markers(
     Args:
         history_fragments: fragments up to the end of carried history (0: nothing is carried).
         completed_fragments: fragments up to the end of what the run's next step repeats, before any fresh row.
+        cards_fragments: fragments up to the end of blocks of cards to which others are added (0: there are none). The marker
+            there takes the place of `after_tools`: whatever is read behind the system holds the tools as well.
         prefix_ttl: life asked for the prefix, fixed with the plan.
         history_ttl: life asked for history, which an operator sets. No longer life may stand behind a shorter one, so the
             prefix gets at least this.
@@ -48,11 +51,12 @@ def place_markers(
     if not takes_markers(api, model):
         return ()
     prefix_ttl = "1h" if "1h" in (prefix_ttl, history_ttl) else prefix_ttl
-    markers = (
-        [Marker("after_tools", ttl=prefix_ttl)] if has_tools and api is WireApi.ANTHROPIC else []
-    )
+    tools_apart = has_tools and api is WireApi.ANTHROPIC and not cards_fragments
+    markers = [Marker("after_tools", ttl=prefix_ttl)] if tools_apart else []
     markers.append(Marker("after_system", ttl=prefix_ttl))
-    if history_fragments:
+    if cards_fragments:
+        markers.append(Marker("after_cards", cards_fragments - 1, ttl=history_ttl))
+    if history_fragments > cards_fragments:
         markers.append(Marker("carried_history", history_fragments - 1, ttl=history_ttl))
     if completed_fragments > history_fragments:
         markers.append(Marker("run", completed_fragments - 1, ttl=history_ttl))

@@ -37,7 +37,8 @@ def within_reach(
 ) -> tuple[Marker, ...]:
     """The request's markers, with an intermediate one where without it the longest live entry would not be found.
 
-    Where that would be one marker too many, `after_tools` is given up: whatever is read behind it holds the tools as well.
+    Where that would be one marker too many, `after_tools` or `after_cards` is given up: whatever is read behind it holds them
+    as well.
 
     Args:
         entries: what earlier requests of the session left, alive or not.
@@ -60,7 +61,7 @@ def within_reach(
     wanted = Marker(INTERMEDIATE, goal.fragments - 1, ttl=ttl)
     kept = [marker for marker in request.markers if marker.name != INTERMEDIATE]
     if len(kept) >= MAX_MARKERS:
-        kept = [marker for marker in kept if marker.name != "after_tools"]
+        kept = [marker for marker in kept if marker.name not in ("after_tools", "after_cards")]
     if len(kept) >= MAX_MARKERS:
         return request.markers
     return (*kept, wanted)

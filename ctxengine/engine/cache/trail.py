@@ -20,7 +20,7 @@ from ctxengine.engine.wire.base import Fragment, WireApi
 _DIGITS = 32
 _NEWEST = 64
 _FRESH_ROWS = (11, 12, 13, 14)
-_KEPT_PARTS = frozenset({"history", "pinned", "active"})
+_KEPT_PARTS = frozenset({"history", "kept", "pinned", "active"})
 _NO_MESSAGE = (b'{"type":"function_call",', b'{"type":"reasoning"')
 
 
@@ -119,7 +119,7 @@ class _Walk:
             self.tokens += _block_tokens(stretch, self._rows)
             self.fragments += len(stretch.fragments)
             self._note(self.tokens, self.fragments)
-            if stretch.row == 9:
+            if stretch.row == 9 or stretch.part in _KEPT_PARTS:
                 self.stable = len(self.ends) - 1
             return
         self._behind -= len(stretch.units)
@@ -160,7 +160,7 @@ def _said(unit: Unit, form: str) -> str:
 def _block_tokens(stretch: Stretch, rows: Mapping[int, int]) -> int:
     if stretch.row == 14:
         return sum(rows.get(row, 0) for row in _FRESH_ROWS)
-    return rows.get(9, 0) if stretch.row == 9 else 0
+    return stretch.totals.tokens or (rows.get(9, 0) if stretch.row == 9 else 0)
 
 
 def _reasoning_tokens(request: ModelRequest, rows: Mapping[int, int]) -> dict[EventSeq, int]:

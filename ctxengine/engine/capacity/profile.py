@@ -83,6 +83,10 @@ class Provenance(BaseModel):
     """ISO 8601 with offset; empty for a profile from metadata alone."""
     metadata_digest: str = ""
     """Changes when the model behind the name does; a changed one makes the profile stale."""
+    changed_at: str = ""
+    """When another model was seen behind the name since the ladder was climbed: ISO 8601 with offset, else empty."""
+    measured_on: str = ""
+    """The cheaper model of the family that climbed the ladder in this one's place; empty where it did so itself."""
     ladder: str = ""
     """Version of the ladder's prompts and rules."""
     observations: tuple[Observation, ...] = ()
@@ -133,20 +137,75 @@ def metadata_profile(
     )
 
 
-def is_stale(
-    profile: CapacityProfile, *, now: datetime, local: bool, metadata_digest: str = ""
-) -> bool:
-    """Whether a probe is due: never probed, too old, or of another model behind the same name.
+class Stale(StrEnum):
+    """Why a probe of a model is due."""
+
+    NEVER_PROBED = "never_probed"
+    CHANGED = "changed"
+    """Another model answers to the name, or the same with another window."""
+    TIGHTENED = "tightened"
+    """A real turn did not follow an instruction near the horizon."""
+    OLD = "old"
+
+
+def why_stale(profile: CapacityProfile, *, now: datetime, local: bool) -> Stale | None:
+    """Why a probe is due; None while the profile is fresh.
 
     Args:
         now: with offset.
         local: whether the model runs on a machine of ours.
-        metadata_digest: what the provider says now; empty where it says nothing.
     """
     made = profile.provenance
+    if made.changed_at:
+        return Stale.CHANGED
     if not made.probed_at:
-        return True
-    if metadata_digest and made.metadata_digest and metadata_digest != made.metadata_digest:
-        return True
+        return (
+            Stale.TIGHTENED
+            if made.source == "feedback" and measured(profile)
+            else Stale.NEVER_PROBED
+        )
     age = now - datetime.fromisoformat(made.probed_at)
-    return age > (TTL_LOCAL if local else TTL_HOSTED)
+    return Stale.OLD if age > (TTL_LOCAL if local else TTL_HOSTED) else None
+
+
+def measured(profile: CapacityProfile) -> bool:
+    """Whether the horizon rests on anything seen; otherwise the declared window stands in for it."""
+    return bool(profile.horizon.confirmed_at or profile.provenance.probed_at)
+
+
+def with_metadata(
+    profile: CapacityProfile,
+    *,
+    declared_window: int,
+    max_output: int,
+    metadata_digest: str,
+    at: str,
+) -> CapacityProfile:
+    """The profile after the provider described a model otherwise than when it was probed; itself where nothing changed.
+
+    What was measured is another model's then: it stays in force with little confidence, within the new window, until a probe
+    takes its place.
+
+    Args:
+        declared_window: what the provider says now (tokens).
+        max_output: the same of its answers (tokens).
+        metadata_digest: empty where it says nothing of the model.
+        at: ISO 8601 with offset.
+    """
+    made = profile.provenance
+    if not metadata_digest or not made.metadata_digest or metadata_digest == made.metadata_digest:
+        return profile
+    horizon = profile.horizon
+    told = {
+        "tokens": min(horizon.tokens, declared_window),
+        "confidence": min(horizon.confidence, ASSUMED_CONFIDENCE),
+    }
+    seen = {"source": "metadata", "metadata_digest": metadata_digest, "changed_at": at}
+    return profile.model_copy(
+        update={
+            "declared_window": declared_window,
+            "output_reserve": max_output,
+            "horizon": horizon.model_copy(update=told),
+            "provenance": made.model_copy(update=seen),
+        }
+    )

@@ -6,8 +6,10 @@ projection is that decision applied to the log, and the allocation then deals wi
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Literal
 
 from ctxengine.engine.compaction.marks import PROMOTED_TEXT
@@ -22,6 +24,33 @@ HISTORY_FORMS: Mapping[str, ShownForm] = {"working_set": "digest", "boundary": "
 """The one form in which each of these engines shows carried units."""
 
 
+PROMOTED_TURNS_TEXT = (
+    "[earlier turns] Whole again because what follows may be about them; they are over."
+)
+"""Opens turns of a working set that stand behind older ones (design 7.8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBlock:
+    """Fresh rows as an earlier step of the run sent them (design 7.12)."""
+
+    sequence: EventSeq
+    """Event that keeps it."""
+    before: EventSeq
+    """It stands before the first unit of the run that starts here or later."""
+    text: str | None = field(repr=False)
+    """None once its content was erased."""
+    digest: str
+    """Digest of the block as rendered."""
+    tokens: int
+    rows: Mapping[str, str]
+    """Digest of each part it holds, as it was offered; empty for a part that it takes back."""
+    by_row: Mapping[str, int] = field(default_factory=dict)
+    """Its tokens by row number."""
+    by_trust: Mapping[str, int] = field(default_factory=dict)
+    """Its tokens by trust level."""
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """Everything before the open run, as one step shows it. A pure function of the log and the recorded decision."""
@@ -34,6 +63,12 @@ class Projection:
     """How `history` and `promoted` are shown."""
     reason: Reason = Reason.FITS
     """Why the units of `history` stand there."""
+    as_sent: Sequence[tuple[int, int]] = ()
+    """Stretches of `history`, by first and last event, that stand as they were sent instead."""
+    blocks: Sequence[SentBlock] = ()
+    """Fresh rows that stand in those stretches where they were sent, oldest first."""
+    kept: Sequence[tuple[EventSeq, Sequence[Unit]]] = ()
+    """Units from before the cut that stand in those stretches, each group in front of the unit that starts at its place."""
     promoted: Sequence[Unit] = ()
     """Units from before the cut brought back behind history, oldest first."""
     promoted_line: str = PROMOTED_TEXT
@@ -48,11 +83,14 @@ class Projection:
     """Within so many tokens (raw count) the model was seen to follow instructions; 0: nothing is known of it."""
     row_nine: str = ""
     """What stands in row 9 for everything left out; empty when nothing is."""
+    row_nine_parts: tuple[tuple[str, int], ...] = ()
+    """The same in blocks of their own, each with its tokens (raw count), where one is added to those that stand; empty: it is
+    one block."""
     row_nine_tokens: int = 0
     row_nine_erased: bool = False
     """Whether row 9 quotes content that was erased since; its recorded digest then stands in."""
     history_tokens: int = 0
-    """Tokens of `history` (raw count)."""
+    """Tokens of `history` with `blocks` and `kept` (raw count)."""
     promoted_tokens: int = 0
     """Tokens of `promoted`, the line in front of it included."""
     spans: tuple[Span, ...] = ()
@@ -70,6 +108,11 @@ class Projection:
     def shows_windows(self) -> bool:
         """Whether a large result of the open run stands as a window of whole lines (capacity spec 3)."""
         return self.form == "digest"
+
+    def sent_as_it_is(self, unit: Unit) -> bool:
+        """Whether a unit of `history` stands as it was sent."""
+        place = bisect_right(self.as_sent, unit.sequence, key=itemgetter(0))
+        return bool(place) and unit.sequence <= self.as_sent[place - 1][1]
 
     @property
     def manifest_form(self) -> Form:

@@ -1,9 +1,10 @@
 """The `working_set` engine: closed turns word for word, as cards, or summed up (capacity spec 4; design 6, 7.8, 7.16).
 
 Two things decide the stable history, what the ledger holds and which profile the model has. Each turn that closes is added
-to it; its forms change only where eight more turns would not fit, and then all at once, far enough that the requests up to
-the next such change do nothing but append. What a directive asks for beyond it is promoted: brought back whole behind the
-stable history. Turns stay in one piece.
+to it; its forms change only where no more fits, and then all at once, far enough that the requests up to the next such change
+do nothing but append. In a large room a turn is added as it was sent, and takes its closed form with the first such change; in
+a small one it is closed at its end, and room is looked for eight turns ahead. What a directive asks for beyond it is promoted:
+brought back whole behind the stable history. Turns stay in one piece.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from ctxengine.engine.turns.card import CARDS_FRAME_TOKENS
 from ctxengine.engine.turns.relevance import Values
 
-PLANNER_VERSION = "working-set@1"
+PLANNER_VERSION = "working-set@2"
 
 BATCH_TURNS = 8
 """Turns enter the packet, and the stable history changes form, in batches of so many."""
@@ -28,6 +29,9 @@ in one of `SMALL_ROOM` tokens or less, where a few full turns would push everyth
 LOW_WATER, LOW_WATER_SMALL = 0.4, 0.15
 """What a pass at a batch boundary leaves of the room, the rest being for the turns that close before the next pass; and how
 much more it leaves of one of `SMALL_ROOM` tokens or less, where a card is worth more than bytes that stand still."""
+SENT_CARDS, SENT_FULL, SENT_NEWEST = 0.3, 0.15, 2
+"""What a pass leaves of a room where turns stand as sent: cards and packet, and the newest turns as closed records. All of it
+is written anew, so it is little: the turns that their age alone would promote."""
 PROMOTION_SHARE = 0.25
 """Most of the room that promoted turns may take."""
 MIN_PROMOTION = 0.5
@@ -72,6 +76,10 @@ class WorkingSet(BaseModel):
     """Turns 1 to this one stand in the packet; 0 for no packet."""
     full_from: int
     """Turns from this one on are full; those between the packet and it are cards."""
+    card_blocks: tuple[int, ...] = ()
+    """Last turn of each block of cards; empty: all cards stand in one."""
+    sent: tuple[int, ...] = ()
+    """Those of the full turns that stand as they were sent."""
     promoted: tuple[int, ...] = ()
     """In the order they stand: oldest first."""
     by_hand: tuple[int, ...] = ()
@@ -110,6 +118,22 @@ class Room(NamedTuple):
     """What a packet is given at most."""
 
 
+class Before(NamedTuple):
+    """The forms that a plan goes on from as long as they fit."""
+
+    packet_through: int
+    full_from: int
+    card_blocks: tuple[int, ...]
+    room: int
+    """Tokens there were for closed turns."""
+    sent: Mapping[int, int]
+    """What each turn takes that stands as sent (tokens), by number."""
+    whole: frozenset[int] = frozenset()
+    """Turns that stand whole in front of those, as they were promoted."""
+    named: frozenset[int] = frozenset()
+    """Turns that those name: to promote one would rewrite what was sent, so only an operator's wish does."""
+
+
 RoomAt = Callable[[int], Room]
 """The room there was when so many turns had closed."""
 
@@ -122,6 +146,7 @@ def plan_working_set(
     by_hand: Sequence[int] = (),
     behind: int = 0,
     room_at: RoomAt | None = None,
+    before: Before | None = None,
 ) -> WorkingSet:
     """Choose the form of every closed turn.
 
@@ -133,6 +158,7 @@ def plan_working_set(
         behind: so many turns stand before a reset: they are not planned.
         room_at: the room at an earlier batch boundary, by the number of turns after the reset that had closed; left out, `room`
             was the same then.
+        before: the forms of an earlier plan, with the turns that stand as sent; left out, forms follow from the batches so far.
     """
     own = [turn._replace(number=turn.number - behind) for turn in turns[behind:]]
     chosen = _planned(
@@ -141,6 +167,7 @@ def plan_working_set(
         {number - behind: value for number, value in values.items() if number > behind},
         sorted({number - behind for number in by_hand if behind < number <= len(turns)}),
         room_at or (lambda _: room),
+        _own(before, behind),
     )
     return _shifted(chosen, behind) if behind else chosen
 
@@ -151,18 +178,34 @@ def _planned(
     values: Mapping[int, Values],
     by_hand: Sequence[int],
     room_at: RoomAt,
+    before: Before | None,
 ) -> WorkingSet:
     pinned = list(by_hand)
     while pinned and sum(turns[number - 1].full for number in pinned) > room.tokens:
         del pinned[0]
-    forms, kept = _forms(turns, room, room_at, 0), 0
+
+    def choose(kept: int) -> _Forms:
+        if before is None:
+            return _forms(turns, room, room_at, kept)
+        return _continued(turns, before, _less(room, kept))
+
+    def wanted(forms: _Forms) -> list[int]:
+        there = before.whole if before is not None and forms.sent else frozenset()
+        return [number for number in pinned if number < forms.full_from and number not in there]
+
+    forms, kept = choose(0), 0
     while True:
-        needed = sum(turns[n - 1].full for n in pinned if n < forms.full_from)
+        needed = sum(turns[n - 1].full for n in wanted(forms))
         if needed <= kept:
             break
         kept = needed
-        forms = _forms(turns, room, room_at, kept)
-    hand = [number for number in pinned if number < forms.full_from]
+        forms = choose(kept)
+    sent = before.sent if before is not None and forms.sent else {}
+    turns = _standing(turns, sent)
+    hand = wanted(forms)
+    if before is not None and forms.sent:
+        settled = before.whole | before.named
+        values = {number: value for number, value in values.items() if number not in settled}
     beside = _less(room, kept)
     spent = _cost(turns, forms, beside) + sum(turns[n - 1].full for n in hand)
     promoted = _promoted(turns[: forms.full_from - 1], values, room.tokens - spent, room, hand)
@@ -172,6 +215,8 @@ def _planned(
         packet_through=forms.packet,
         packet_tokens=beside.packet if forms.packet else 0,
         full_from=forms.full_from,
+        card_blocks=forms.card_blocks,
+        sent=tuple(sorted(number for number in sent if number >= forms.full_from)),
         promoted=promoted,
         by_hand=tuple(hand),
         unpinned=tuple(number for number in by_hand if number not in pinned),
@@ -190,6 +235,8 @@ def _shifted(chosen: WorkingSet, behind: int) -> WorkingSet:
             "behind": behind,
             "packet_through": chosen.packet_through + behind if chosen.packet_through else 0,
             "full_from": chosen.full_from + behind,
+            "card_blocks": tuple(number + behind for number in chosen.card_blocks),
+            "sent": tuple(number + behind for number in chosen.sent),
             "promoted": tuple(number + behind for number in chosen.promoted),
             "by_hand": tuple(number + behind for number in chosen.by_hand),
             "unpinned": tuple(number + behind for number in chosen.unpinned),
@@ -205,6 +252,57 @@ class _Forms(NamedTuple):
     packet: int
     full_from: int
     replanned: bool = False
+    card_blocks: tuple[int, ...] = ()
+    sent: bool = False
+    """Whether turns stand as they were sent."""
+
+
+def _own(before: Before | None, behind: int) -> Before | None:
+    """The same forms in the numbers of the turns behind a reset."""
+    if before is None or not behind:
+        return before
+    return Before(
+        max(0, before.packet_through - behind),
+        before.full_from - behind,
+        tuple(number - behind for number in before.card_blocks),
+        before.room,
+        {number - behind: tokens for number, tokens in before.sent.items()},
+        frozenset(number - behind for number in before.whole),
+        frozenset(number - behind for number in before.named),
+    )
+
+
+def _standing(turns: Sequence[TurnCost], sent: Mapping[int, int]) -> Sequence[TurnCost]:
+    """What turns take as they stand: as sent, or as closed records."""
+    if not sent:
+        return turns
+    return [
+        turn._replace(full=sent[turn.number]) if turn.number in sent else turn for turn in turns
+    ]
+
+
+def _continued(turns: Sequence[TurnCost], before: Before, room: Room) -> _Forms:
+    """The forms of the plan before where everything still fits in them; else one pass that leaves little."""
+    forms = _Forms(
+        before.packet_through, before.full_from, card_blocks=before.card_blocks, sent=True
+    )
+    if _cost(_standing(turns, before.sent), forms, room) <= room.tokens:
+        return forms
+    left = int(room.tokens * SENT_FULL)
+    full_from = len(turns) + 1
+    oldest = max(before.full_from, len(turns) + 1 - SENT_NEWEST)
+    while full_from > oldest and turns[full_from - 2].full <= left:
+        full_from -= 1
+        left -= turns[full_from - 1].full
+    spent = sum(turn.full for turn in turns[full_from - 1 :])
+    # Under pressure the room is what one turn leaves for the moment: cards are weighed against the room there was.
+    share = int(max(room.tokens, before.room) * SENT_CARDS)
+    cards = min(max(room.packet, share + left), room.tokens - spent)
+    packet = _packet_end(turns[: full_from - 1], cards, room, before.packet_through)
+    blocks = before.card_blocks if packet == before.packet_through else ()
+    if full_from - 1 > max(packet, *blocks, before.full_from - 1 if blocks else 0):
+        blocks = (*blocks, full_from - 1)
+    return _Forms(packet, full_from, len(turns) % BATCH_TURNS > 0, blocks)
 
 
 def _less(room: Room, tokens: int) -> Room:
@@ -222,7 +320,9 @@ def _forms(turns: Sequence[TurnCost], room: Room, room_at: RoomAt, kept: int) ->
     full = [0, *accumulate(turn.full for turn in turns)]
     for batch in range(BATCH_TURNS, len(turns) + 1, BATCH_TURNS):
         then = _steady(_less(room_at(batch), kept))
-        if forms == (0, 1, False) and full[batch] + _growth(full, batch) <= then.tokens:
+        if (forms.packet, forms.full_from) == (0, 1) and full[batch] + _growth(
+            full, batch
+        ) <= then.tokens:
             continue
         closed = turns[:batch]
         if _cost(closed, forms, then) + _growth(full, batch) > then.tokens:
@@ -266,12 +366,12 @@ def _stable(turns: Sequence[TurnCost], room: Room, mark: float) -> _Forms:
     return _Forms(_packet_end(turns[: full_from - 1], before + left, room), full_from)
 
 
-def _packet_end(turns: Sequence[TurnCost], tokens: int, room: Room) -> int:
-    """How many of these turns go into the packet: as few whole batches as let the rest stand as cards."""
-    if _cards(turns) <= tokens:
+def _packet_end(turns: Sequence[TurnCost], tokens: int, room: Room, least: int = 0) -> int:
+    """How many of these turns go into the packet: as few whole batches as let the rest stand as cards, and `least` at least."""
+    if not least and _cards(turns) <= tokens:
         return 0
     sums = [0, *accumulate(turn.card for turn in turns)]
-    end = BATCH_TURNS
+    end = least or BATCH_TURNS
     while end < len(turns) and sums[-1] - sums[end] + CARDS_FRAME_TOKENS + room.packet > tokens:
         end += BATCH_TURNS
     return min(end, len(turns))
@@ -280,7 +380,8 @@ def _packet_end(turns: Sequence[TurnCost], tokens: int, room: Room) -> int:
 def _cost(turns: Sequence[TurnCost], forms: _Forms, room: Room) -> int:
     cards = _cards(turns[forms.packet : forms.full_from - 1])
     full = sum(turn.full for turn in turns[forms.full_from - 1 :])
-    return cards + full + (room.packet if forms.packet else 0)
+    frames = CARDS_FRAME_TOKENS * max(0, len(forms.card_blocks) - 1)
+    return cards + frames + full + (room.packet if forms.packet else 0)
 
 
 def _cards(turns: Sequence[TurnCost]) -> int:

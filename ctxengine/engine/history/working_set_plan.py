@@ -19,8 +19,10 @@ from ctxengine.engine.compaction.soundness import Refusal
 from ctxengine.engine.compaction.summarise import Range, Surroundings
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.handoff import Handoff, newest_handoff
+from ctxengine.engine.history.projection import PROMOTED_TURNS_TEXT
 from ctxengine.engine.history.working_set import (
     BATCH_TURNS,
+    Before,
     TurnCost,
     WorkingSet,
     plan_working_set,
@@ -36,12 +38,22 @@ from ctxengine.engine.history.working_set_record import (
     PlannedSet,
     PlanReason,
     ProfileUsed,
+    SentTurn,
     in_thousandths,
     planned_of,
     stretches_of,
 )
 from ctxengine.engine.history.working_set_room import RoomFigures, room_of, with_room
+from ctxengine.engine.history.working_set_sent import (
+    SENT_ROOM,
+    holds_sent_turns,
+    named_by,
+    plan_to_continue,
+    sent_turns,
+    without_named,
+)
 from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
 from ctxengine.engine.turns.relevance import Values
@@ -107,16 +119,22 @@ def plan_run(planning: Planning, wish: Wish) -> Planned:
     handoff = newest_handoff(log)
     figures = _figures(planning, costs, handoff, wish)
     by_hand = _pinned_turns(costs, planning.marks)
+    event, sent = _to_continue(planning, closed, costs, figures, handoff, wish)
     chosen = plan_working_set(
         costs,
         figures.room,
         wish.values,
         by_hand=by_hand,
         behind=handoff.turns if handoff else 0,
+        before=_before(log, event, sent),
     )
     if wish.reason is not PlanReason.START:
         chosen = _without_new(chosen, costs, (*wish.keep, *by_hand))
+    sent = tuple(turn for turn in sent if turn.number in chosen.sent)
+    whole = {*chosen.promoted, *(stretch.number for t in sent for stretch in t.promoted)}
+    sent = without_named(log, sent, whole)
     record = _record(planning, wish, chosen, costs, figures, handoff)
+    record = record.model_copy(update={"sent": sent})
     record = record.model_copy(update={"gone": _gone(log, closed, record)})
     covered = _covered(planning, record, costs, wish.next_sequence)
     record = covered.record
@@ -126,24 +144,77 @@ def plan_run(planning: Planning, wish: Wish) -> Planned:
     )
 
 
+def _to_continue(
+    planning: Planning,
+    closed: ClosedTurns,
+    costs: Sequence[TurnCost],
+    figures: RoomFigures,
+    handoff: Handoff | None,
+    wish: Wish,
+) -> tuple[EventRecord | None, tuple[SentTurn, ...]]:
+    """The plan whose forms hold on, and the turns that stand as sent under it; none in a room too small for such turns."""
+    event = plan_to_continue(
+        planning.log,
+        provider=planning.profile.provider,
+        model=planning.profile.model,
+        handoff=handoff.sequence if handoff else None,
+        usable=figures.usable,
+    )
+    if event is None:
+        return None, ()
+    large = holds_sent_turns(figures.tokens, costs[handoff.turns if handoff else 0 :])
+    taken = large and wish.reason is PlanReason.START
+    line = planning.counter.text(PROMOTED_TURNS_TEXT)
+    sent = sent_turns(planning.log, closed, event, take=taken, line_tokens=line)
+    return (event, sent) if large or sent else (None, ())
+
+
+def _before(log: SessionLog, event: EventRecord | None, sent: Sequence[SentTurn]) -> Before | None:
+    if event is None:
+        return None
+    told = planned_of(event.payload)
+    return Before(
+        told.packet_through,
+        told.full_from,
+        told.card_blocks or tuple(range(told.full_from - 1, told.packet_through, -1)[:1]),
+        told.room.tokens,
+        {turn.number: turn.tokens for turn in sent},
+        frozenset(stretch.number for turn in sent for stretch in turn.promoted),
+        named_by(log, sent),
+    )
+
+
 def _figures(
     planning: Planning, costs: Sequence[TurnCost], handoff: Handoff | None, wish: Wish
 ) -> RoomFigures:
     behind = handoff.turns if handoff else 0
     count = len(costs) - behind
     before = costs[behind : behind + count - count % BATCH_TURNS]
-    figures = room_of(
+    figures = _arithmetic(planning, before, wish)
+    measured = planning.profile.usable * 1_000_000 // figures.factor_millionths
+    if figures.tokens >= SENT_ROOM and measured > figures.usable:
+        # No form hangs on what a turn is expected to take, and what is too much gives way when it is: what is refused is the
+        # window's business (design 7.3), so nothing is kept for turns that are larger than most.
+        before = costs[behind:] if count < BATCH_TURNS else before
+        figures = _arithmetic(planning, before, wish, typical=True)
+    left = figures.tokens if wish.most is None else wish.most
+    if handoff is not None:
+        left -= handoff.tokens + FRAME_TOKENS
+    return figures if left == figures.tokens else with_room(figures, left, planning.policy)
+
+
+def _arithmetic(
+    planning: Planning, before: Sequence[TurnCost], wish: Wish, *, typical: bool = False
+) -> RoomFigures:
+    return room_of(
         planning.profile,
         planning.fixed,
         planning.policy,
         turn_sizes=[turn.open for turn in before[-2 * BATCH_TURNS :]],
         skills=planning.skills,
         open_turn=wish.open_turn,
+        typical=typical,
     )
-    left = figures.tokens if wish.most is None else wish.most
-    if handoff is not None:
-        left -= handoff.tokens + FRAME_TOKENS
-    return figures if left == figures.tokens else with_room(figures, left, planning.policy)
 
 
 def _pinned_turns(costs: Sequence[TurnCost], marks: Marks) -> tuple[int, ...]:
@@ -186,6 +257,7 @@ def _record(
         packet_through=through,
         told_last=costs[through - 1].last if through else 0,
         full_from=chosen.full_from,
+        card_blocks=chosen.card_blocks,
         cut=full[0].first if full else wish.boundary,
         promoted=stretches_of(chosen, costs),
         by_hand=chosen.by_hand,
@@ -305,6 +377,8 @@ def _rewritten(planning: Planning, record: PlannedSet, costs: Sequence[TurnCost]
         record.packet,
         record.packet_last,
     ) and card_turns == (record.packet_through, record.full_from)
+    same = same and before.card_blocks == record.card_blocks
+    same = same and before.sent == record.sent[: len(before.sent)]
     first_turn = before.turns == 0
     if same or first_turn:
         return 0

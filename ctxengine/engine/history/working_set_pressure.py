@@ -53,7 +53,7 @@ def same_forms(one: PlannedSet, other: PlannedSet) -> bool:
 
 
 def _forms(record: PlannedSet) -> tuple[object, ...]:
-    return record.packet, record.packet_through, record.full_from, record.promoted
+    return record.packet, record.packet_through, record.full_from, record.sent, record.promoted
 
 
 def recorded_values(record: PlannedSet) -> dict[int, Values]:

@@ -6,7 +6,10 @@ come the full turns, and behind them those that were promoted. Pure: the log, th
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import MutableMapping, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from ctxengine.engine.compaction.acts import Marks
@@ -21,9 +24,15 @@ from ctxengine.engine.compaction.packet import (
 from ctxengine.engine.fresh import OPENING_TEXT
 from ctxengine.engine.history.handoff import Handoff, handoff_at, handoff_text
 from ctxengine.engine.history.left_out import any_within, left_out_since
-from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.projection import PROMOTED_TURNS_TEXT, Projection
+from ctxengine.engine.history.sent_blocks import blocks_of
 from ctxengine.engine.history.working_set_packets import packet_at
-from ctxengine.engine.history.working_set_record import PlannedSet, planned_at
+from ctxengine.engine.history.working_set_record import (
+    PlannedSet,
+    SentTurn,
+    Stretch,
+    planned_at,
+)
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
 from ctxengine.engine.items import ItemKind, Unit
@@ -34,11 +43,6 @@ from ctxengine.engine.turns.card import TurnCard, cards_text
 from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
 from ctxengine.engine.turns.record import closed_record
 from ctxengine.engine.turns.reopened import LEFT_OUT
-
-PROMOTED_TURNS_TEXT = (
-    "[earlier turns] Whole again because what follows may be about them; they are over."
-)
-"""Opens what stands between history and the directive (design 7.8)."""
 
 ClosedUnits = MutableMapping[EventSeq, tuple[Unit, Unit]]
 """Units as the log gives them with their closed form, by the event that opens each; may be dropped at any moment."""
@@ -68,29 +72,36 @@ def project_working_set(
     planned = planned_at(log, inputs.projection) if inputs.projection is not None else None
     cut = EventSeq(min(planned.cut, boundary)) if planned else EventSeq(1)
     closing = _Closing(inputs.marks, counter, known)
-    history = closing.closed(log.units(cut, boundary))
-    promoted = [
-        unit
-        for turn in (planned.promoted if planned else ())
-        for unit in closing.closed(log.units(EventSeq(turn.first), EventSeq(turn.last + 1)))
-    ]
+    sent = planned.sent if planned else ()
+    history = closing.history(log.units(cut, boundary), sent)
+    blocks = blocks_of(log, [n for turn in sent for n in turn.blocks], excluded=inputs.excluded)
+    kept = [(EventSeq(t.first), closing.turns(log, t.promoted)) for t in sent if t.promoted]
+    promoted = closing.turns(log, planned.promoted if planned else ())
     closing.done()
     told = _row_nine(log, session, planned, inputs, counter)
     opening = told.texts or _opening(history, log, boundary)
     text = "\n".join(opening)
+    apart = opening if planned and planned.card_blocks else ()
+    parts = tuple((block, counter.text(block)) for block in apart)
     before = log.at(cut)
     return Projection(
         cut=cut,
         history=history,
         form="digest",
         reason=Reason.CLOSED_TURN,
+        as_sent=[(turn.first, turn.last) for turn in sent],
+        blocks=blocks,
+        kept=kept,
         promoted=promoted,
         promoted_line=PROMOTED_TURNS_TEXT,
         horizon=_horizon(planned) if planned else 0,
         row_nine=text,
-        row_nine_tokens=counter.text(text) if text else 0,
+        row_nine_parts=parts,
+        row_nine_tokens=sum(tokens for _, tokens in parts) or (counter.text(text) if text else 0),
         row_nine_erased=told.erased,
-        history_tokens=sum(unit.tokens for unit in history),
+        history_tokens=_tokens(history)
+        + sum(block.tokens for block in blocks)
+        + sum(counter.text(PROMOTED_TURNS_TEXT) + _tokens(units) for _, units in kept),
         promoted_tokens=sum(unit.tokens for unit in promoted)
         + (counter.text(PROMOTED_TURNS_TEXT) if promoted else 0),
         spans=tuple(told.spans),
@@ -98,6 +109,10 @@ def project_working_set(
         turns_left_out=before.turns,
         tokens_left_out=before.tokens,
     )
+
+
+def _tokens(units: Sequence[Unit]) -> int:
+    return sum(unit.tokens for unit in units)
 
 
 def _horizon(planned: PlannedSet) -> int:
@@ -112,6 +127,25 @@ class _Closing:
         self._counter = counter
         self._known = known
         self._used: dict[EventSeq, tuple[Unit, Unit]] = {}
+
+    def turns(self, log: SessionLog, turns: Sequence[Stretch]) -> list[Unit]:
+        """The closed forms of whole turns."""
+        return [
+            unit
+            for turn in turns
+            for unit in self.closed(log.units(EventSeq(turn.first), EventSeq(turn.last + 1)))
+        ]
+
+    def history(self, units: Sequence[Unit], sent: Sequence[SentTurn]) -> list[Unit]:
+        """The same, but for turns that stand as they were sent."""
+        shown, begin = [], 0
+        for turn in sent:
+            first = bisect_left(units, turn.first, key=attrgetter("sequence"))
+            end = bisect_right(units, turn.last, key=attrgetter("sequence"))
+            shown += self.closed(units[begin:first])
+            shown += present(units[first:end], self._marks, self._counter)
+            begin = end
+        return [*shown, *self.closed(units[begin:])]
 
     def closed(self, units: Sequence[Unit]) -> list[Unit]:
         """The closed forms, as an operator's acts show them."""
@@ -177,7 +211,8 @@ def _row_nine(
         erased |= any(
             card is None and n not in gone for n, card in zip(numbers, cards, strict=True)
         )
-        told.texts.append(cards_text(shown, key))
+        ends = [number - numbers[0] + 1 for number in planned.card_blocks] or [len(shown)]
+        told.texts.extend(cards_text(shown[first:end], key) for first, end in pairwise([0, *ends]))
         told.spans.extend(_card_spans(log, closed, numbers, planned))
     told.spans.extend(_value_spans(closed, planned))
     return told._replace(erased=erased)

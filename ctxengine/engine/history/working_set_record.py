@@ -44,6 +44,20 @@ class Stretch(NamedTuple):
     last: int
 
 
+class SentTurn(NamedTuple):
+    """A closed turn that stands as it was sent, its fresh blocks where they were."""
+
+    number: int
+    first: int
+    last: int
+    blocks: tuple[int, ...]
+    """`context.fresh.sent` events of its blocks."""
+    promoted: tuple[Stretch, ...]
+    """Earlier turns that its run brought back whole; they stand in front of it."""
+    tokens: int
+    """What it takes with all of that (raw count)."""
+
+
 class ProfileUsed(BaseModel):
     """The figures of the profile that a plan rests on."""
 
@@ -90,6 +104,10 @@ class PlannedSet(BaseModel):
     full_from: int
     cut: int
     """History starts here: the first event of turn `full_from`, or the run's own message."""
+    card_blocks: tuple[int, ...] = ()
+    """Last turn of each block of cards, oldest first; empty: all cards stand in one."""
+    sent: tuple[SentTurn, ...] = ()
+    """Those of the full turns that stand as they were sent; the others are closed records."""
     promoted: tuple[Stretch, ...] = ()
     by_hand: tuple[int, ...] = ()
     """Promoted turns that an operator pinned."""
@@ -108,6 +126,11 @@ class PlannedSet(BaseModel):
     """Tokens of the stable history that the run before it showed in other forms: what the cache loses."""
     request: str = ""
     """The request that did not fit, where one made it necessary."""
+
+    @property
+    def kept(self) -> tuple[Stretch, ...]:
+        """Turns that earlier runs brought back whole and that still stand so."""
+        return tuple(stretch for turn in self.sent for stretch in turn.promoted)
 
     def draft(self, run: str | None) -> EventDraft:
         """The event to append."""

@@ -29,6 +29,8 @@ TAIL_SHARE = 0.25
 """Most of what stands behind the prefix that is kept for fresh rows; where caps are more, they are no use to a small model."""
 TURN_SHARE_UNKNOWN, TURN_SHARE_LEAST, TURN_SHARE_MOST = 0.25, 0.125, 0.5
 """What the open turn is given of it before any was seen, at least, and at most."""
+TURN_SHARE_TYPICAL = 0.0625
+"""The least where what a turn takes as a rule is kept, not the largest."""
 _DECAY = 0.3
 PACKET_SHARE = 0.2
 """Most of the room that a packet may take."""
@@ -70,6 +72,7 @@ def room_of(
     turn_sizes: Sequence[int],
     skills: bool = False,
     open_turn: int = 0,
+    typical: bool = False,
 ) -> RoomFigures:
     """The room that a profile and a plan leave for closed turns.
 
@@ -78,11 +81,13 @@ def room_of(
         turn_sizes: tokens of turns before the last batch boundary as they stood while they were open, oldest first.
         skills: whether the plan has skills that can be loaded.
         open_turn: what the open turn takes already, where a plan is made inside it.
+        typical: keep what a turn takes as a rule instead of the largest one seen lately: where closed turns can give way inside
+            the run at no more than they cost at its start.
     """
     usable = max(0, min(fixed.usable, math.floor(profile.usable / fixed.factor)))
     behind = max(0, usable - fixed.prefix)
     tail = min(_caps(policy, skills), int(behind * TAIL_SHARE))
-    turn = max(_turn_reserve(turn_sizes, behind), open_turn)
+    turn = max(_turn_reserve(turn_sizes, behind, typical), open_turn)
     left = max(0, behind - tail - turn)
     return RoomFigures(
         horizon=profile.usable,
@@ -115,12 +120,14 @@ def _caps(policy: BudgetPolicy, skills: bool) -> int:
     return sum(policy.cap(name).tokens or 0 for name in wanted)
 
 
-def _turn_reserve(sizes: Sequence[int], behind: int) -> int:
-    """Room for the open turn: the largest seen lately, forgotten slowly."""
+def _turn_reserve(sizes: Sequence[int], behind: int, typical: bool) -> int:
+    """Room for the open turn: the largest seen lately, forgotten slowly, or what turns take as a rule."""
     if not sizes:
         return int(behind * TURN_SHARE_UNKNOWN)
     seen = 0.0
     for size in sizes[-2 * BATCH_TURNS :]:
-        seen = max(float(size), seen + _DECAY * (size - seen))
-    least, most = int(behind * TURN_SHARE_LEAST), int(behind * TURN_SHARE_MOST)
+        follow = (seen or size) + _DECAY * (size - (seen or size))
+        seen = follow if typical else max(float(size), follow)
+    share = TURN_SHARE_TYPICAL if typical else TURN_SHARE_LEAST
+    least, most = int(behind * share), int(behind * TURN_SHARE_MOST)
     return min(max(math.ceil(seen), least), most)

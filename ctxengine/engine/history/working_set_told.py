@@ -22,7 +22,7 @@ def told_turns(log: SessionLog, projection: int) -> tuple[TurnCard, ...]:
         LookupError: there is no such plan in this log.
     """
     planned = planned_at(log, projection)
-    shown = {stretch.number for stretch in planned.promoted}
+    shown = {stretch.number for stretch in (*planned.promoted, *planned.kept)}
     numbers = range(planned.behind + 1, planned.packet_through + 1)
     wanted = [number for number in numbers if number not in shown][-_LOOKED_AT:]
     return tuple(card for card in cards_of(log, wanted) if card is not None)

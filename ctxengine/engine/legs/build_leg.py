@@ -13,6 +13,7 @@ from ctxengine.engine.cache.bound_reasoning import binds_reasoning
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.derive import Derivation, recounted
 from ctxengine.engine.errors import EngineError
+from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.items import Opaque, Unit
@@ -21,7 +22,7 @@ from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.planner import measure_classes
 from ctxengine.engine.ports import TokenCounter
-from ctxengine.engine.request import CheckpointInput, ModelRequest, RunInput, SentBlock
+from ctxengine.engine.request import CheckpointInput, ModelRequest, RunInput
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.wire.tool_search import RESERVED_NAMES, defers_natively
 
@@ -189,7 +190,7 @@ def leg_body(
         opaque={str(unit): built.unit_digests[unit] for unit in built.opaque_units},
         marked={str(unit): digest for unit, digest in built.marked_digests(marks).items()},
         fresh=next((s.digests[0] for s in blocks if s.row == 14), ""),
-        summary=next((s.digests[0] for s in blocks if s.row == 9), ""),
+        summary="".join(stretch.digests[0] for stretch in blocks if stretch.row == 9),
         sent={
             str(block.sequence): digest
             for block, digest in zip(

@@ -72,6 +72,25 @@ def without_shown(text: str, shown: Collection[str]) -> str:
     return "".join([*kept, text[at:]]).strip()
 
 
+def without_repeats(text: str, shown: set[str]) -> str:
+    """A message with each card once: without fences whose payload was shown before them, in it or elsewhere.
+
+    Args:
+        shown: payload digests shown so far; those of the fences that stay are added.
+    """
+    kept, at = [], 0
+    for block in _blocks(text):
+        fence = _read(block)
+        if fence is None:
+            continue
+        digest = payload_sha256(canonical_payload(parse(fence.payload)))
+        if digest in shown:
+            kept.append(text[at : block.start])
+            at = block.end
+        shown.add(digest)
+    return "".join([*kept, text[at:]]).strip() if kept else text
+
+
 def _blocks(text: str) -> Iterator[_Block]:
     """Every opening line with the first closing line behind it, at least one line between them."""
     opened: tuple[int, int, str | None] | None = None

@@ -24,7 +24,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.trust.truncation import truncate_text
 from ctxengine.engine.turns.turn import Turn
 
-CARD_VERSION = "card@1"
+CARD_VERSION = "card@2"
 
 CARDS_FRAME_TOKENS = 140
 """Upper bound of what frame, end mark and one envelope add to consecutive cards (tokens)."""
@@ -72,6 +72,24 @@ class PresentationLine(BaseModel):
     trust: Trust = Trust.EXTERNAL_UNTRUSTED
 
 
+class ReadingKey(BaseModel):
+    """How a turn's directive was read; for people and for those who look turns up, no part of the card's text."""
+
+    model_config = ConfigDict(frozen=True)
+
+    act: str = ""
+    """Empty where no reading could be had."""
+    domains: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    """In the directive's own words, secrets masked."""
+    modalities: tuple[str, ...] = ()
+    """What the directive was made of: `text`, `image`, `file`, `other`."""
+    live: bool = False
+    source: str = ""
+    """`lexical`, or `runtime` where it sent its own."""
+    trust: Trust = Trust.USER
+
+
 class TurnCard(BaseModel):
     """The record of one closed turn. Written once; rebuilt from the ledger alone."""
 
@@ -93,6 +111,7 @@ class TurnCard(BaseModel):
     narration: str
     narration_trust: Trust = Trust.MODEL
     outcome: str
+    reading: ReadingKey = ReadingKey()
     tokens_full: int
     """What the full record costs (tokens, raw count)."""
 
@@ -113,6 +132,7 @@ def card_of(
     narration_trust: Trust = Trust.MODEL,
     arguments: Mapping[str, str] | None = None,
     presentations: Sequence[PresentationLine] = (),
+    reading: ReadingKey | None = None,
 ) -> TurnCard:
     """Make the card of a turn that has just closed.
 
@@ -123,6 +143,7 @@ def card_of(
         narration_trust: PLATFORM where the platform ended the turn with words of its own.
         arguments: the same for the arguments of its calls, by item id; their own where it is missing.
         presentations: what it showed the user, in order.
+        reading: how its directive was read.
     """
     asked = "\n".join(text_of_item(item) for item in turn.directives).strip()
     said = turn.narration if narration is None else narration
@@ -145,6 +166,7 @@ def card_of(
         narration=short_form(said),
         narration_trust=narration_trust,
         outcome=outcome,
+        reading=reading or ReadingKey(),
         tokens_full=tokens_full,
     )
 

@@ -13,6 +13,7 @@ from ctxengine.engine.presentations.fences import without_shown
 from ctxengine.engine.trust.levels import Trust, lowest
 from ctxengine.engine.turns.card import (
     PresentationLine,
+    ReadingKey,
     TurnCard,
     card_of,
     card_tokens,
@@ -43,6 +44,7 @@ def closing_of(
     counter: TokenCounter,
     words: OwnWords,
     presentations: Sequence[PresentationRecord] = (),
+    reading: ReadingKey | None = None,
     owner: str = "",
 ) -> Closing:
     """Close a turn.
@@ -51,6 +53,7 @@ def closing_of(
         outcome: how its run ended.
         words: what it said that was its own; see `own_words`.
         presentations: what the turn showed the user, in order.
+        reading: how its directive was read.
         owner: principal whose erasure takes the card along.
     """
     narration, trust = _narration(turn, words, outcome)
@@ -64,9 +67,15 @@ def closing_of(
         narration_trust=trust,
         arguments=words.arguments,
         presentations=[_line(shown) for shown in presentations],
+        reading=reading,
     )
     asked = "\n".join(text_of_item(item) for item in turn.directives)
     shown = [entry.index_text for entry in presentations]
+    if reading is not None:
+        # A runtime's own reading may name what no word of the directive does.
+        shown.append(
+            " ".join([*reading.domains, *reading.entities]) if reading.source == "runtime" else ""
+        )
     terms = index_terms(turn, asked=asked, words=words, shown=shown)
     draft = _draft(turn, card, counter, owner)
     return Closing(card, draft, TurnTerms(turn.number, terms))

@@ -1,5 +1,7 @@
 """The full record of a closed turn: as it was, reasoning gone, every result as its digest (capacity spec 3 and 10).
 
+A card that a response shows twice, by a call and in a fence beside it or in two fences, stands in its record once.
+
 Calls and results stay real pairs, since later turns imitate what the assistant's role shows. A closed record never changes.
 """
 
@@ -22,7 +24,10 @@ from ctxengine.engine.items import (
     Unit,
     unit_of,
 )
+from ctxengine.engine.lexeme import LexemeError, parse
 from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.presentations.fences import without_repeats
+from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
 
 
 def closed_record(units: Sequence[Unit], counter: TokenCounter) -> tuple[Unit, ...]:
@@ -33,9 +38,55 @@ def closed_record(units: Sequence[Unit], counter: TokenCounter) -> tuple[Unit, .
 def _closed(unit: Unit, counter: TokenCounter) -> Unit:
     items = [
         _digested(item, counter) if item.kind is ItemKind.TOOL_RESULT else item
-        for item in unit.items
+        for item in _told_once(unit.items, counter)
     ]
     return unit if items == list(unit.items) else unit_of(items)
+
+
+def _told_once(items: Sequence[Item], counter: TokenCounter) -> Sequence[Item]:
+    """The items without fences that repeat a card of the same response."""
+    if not any(_may_hold_a_fence(item) for item in items):
+        return items
+    shown = {_payload(item) for item in items if item.kind is ItemKind.TOOL_CALL}
+    return [
+        _without_repeats(item, shown, counter) if _may_hold_a_fence(item) else item
+        for item in items
+    ]
+
+
+def _may_hold_a_fence(item: Item) -> bool:
+    return item.kind is ItemKind.ASSISTANT_MESSAGE and any(
+        isinstance(part, TextPart) and "```" in part.text for part in item.parts
+    )
+
+
+def _payload(call: Item) -> str:
+    """Digest of a call's arguments as a card's payload; empty for what is no JSON."""
+    try:
+        return payload_sha256(canonical_payload(parse(call.arguments or "")))
+    except LexemeError:
+        return ""
+
+
+def _without_repeats(item: Item, shown: set[str], counter: TokenCounter) -> Item:
+    """The message without the cards shown before it; those that it shows itself are added to `shown`."""
+    parts = tuple(
+        replace(part, text=without_repeats(part.text, shown))
+        if isinstance(part, TextPart)
+        else part
+        for part in item.parts
+    )
+    if parts == item.parts:
+        return item
+    spared = max(0, counter.parts(item.parts) - counter.parts(parts))
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return replace(
+        item,
+        parts=parts,
+        tokens=max(0, item.tokens - spared),
+        pointer_tokens=max(0, item.pointer_tokens - spared),
+        digest=sha256_hex(f"once:{item.digest}:{text}".encode("utf-8", "surrogatepass")),
+    )
 
 
 def _digested(item: Item, counter: TokenCounter) -> Item:

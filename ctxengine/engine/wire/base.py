@@ -153,7 +153,7 @@ class Marker:
     """A cache breakpoint asked for: on the prefix or after the n-th fragment."""
 
     name: str
-    """`after_tools`, `after_system`, `carried_history`, `run` or `intermediate`."""
+    """`after_tools`, `after_system`, `after_cards`, `carried_history`, `run` or `intermediate`."""
     after_fragment: int | None = None
     """Index of the last fragment the cached prefix includes; None for the two prefix markers."""
     ttl: Literal["5m", "1h"] = "5m"

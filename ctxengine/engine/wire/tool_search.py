@@ -131,16 +131,18 @@ def _found(kind: str, raw: str) -> Node | None:
 
 def _names(entry: Node) -> Iterator[str]:
     """Names in one entry: a reference has one, a definition too, a namespace as many as it has tools."""
-    inner = _member(entry, "tools")
-    if inner is not None and inner.kind is NodeKind.ARRAY:
-        for tool in inner:
-            yield from _names(tool)
-        return
-    for key in ("tool_name", "name"):
-        name = _member(entry, key)
-        if name is not None and name.text() is not None:
-            yield name.text() or ""
-            return
+    left = [entry]
+    while left:
+        entry = left.pop()
+        inner = _member(entry, "tools")
+        if inner is not None and inner.kind is NodeKind.ARRAY:
+            left += reversed(list(inner))
+            continue
+        named = (_member(entry, key) for key in ("tool_name", "name"))
+        texts = (node.text() for node in named if node is not None)
+        found = next((text for text in texts if text is not None), None)
+        if found is not None:
+            yield found
 
 
 def _member(node: Node | None, key: str) -> Node | None:

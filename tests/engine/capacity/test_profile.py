@@ -16,8 +16,10 @@ from ctxengine.engine.capacity.profile import (
     CapacityProfile,
     Horizon,
     Provenance,
-    is_stale,
+    Stale,
     metadata_profile,
+    why_stale,
+    with_metadata,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -35,20 +37,28 @@ def probed(**changes: object) -> CapacityProfile:
 def test_a_profile_from_metadata_alone_trusts_the_window_little_and_wants_a_probe() -> None:
     profile = metadata_profile(provider="p", model="m", declared_window=9_000, max_output=512)
     assert (profile.usable, profile.horizon.confidence) == (9_000, 0.3)
-    assert is_stale(profile, now=NOW, local=False)
+    assert why_stale(profile, now=NOW, local=False) is Stale.NEVER_PROBED
 
 
 def test_a_day_is_fresh_for_a_local_model_and_a_week_for_a_hosted_one() -> None:
     for local, days in ((True, 1), (False, 7)):
         within, beyond = timedelta(days=days), timedelta(days=days, seconds=1)
-        assert not is_stale(probed(), now=NOW + within, local=local)
-        assert is_stale(probed(), now=NOW + beyond, local=local)
+        assert why_stale(probed(), now=NOW + within, local=local) is None
+        assert why_stale(probed(), now=NOW + beyond, local=local) is Stale.OLD
 
 
 def test_another_model_behind_the_same_name_makes_a_profile_stale() -> None:
-    assert is_stale(probed(), now=NOW, local=True, metadata_digest="d2")
-    assert not is_stale(probed(), now=NOW, local=True, metadata_digest="d1")
-    assert not is_stale(probed(), now=NOW, local=True, metadata_digest="")
+    def told(digest: str, window: int = 128_000) -> CapacityProfile:
+        return with_metadata(
+            probed(), declared_window=window, max_output=512, metadata_digest=digest, at=AT
+        )
+
+    assert told("d1") == told("") == probed()
+    other = told("d2", 9_000)
+    assert why_stale(other, now=NOW, local=True) is Stale.CHANGED
+    assert (other.declared_window, other.output_reserve) == (9_000, 512)
+    assert (other.horizon.tokens, other.horizon.confidence) == (9_000, 0.3)
+    assert told("d2", 256_000).horizon.tokens == 20_000, "a larger window is no larger horizon"
 
 
 @given(st.lists(st.integers(1, 200_000), max_size=20))
@@ -68,7 +78,7 @@ def test_a_failure_far_below_the_horizon_says_nothing_about_it() -> None:
 def test_a_failure_near_the_horizon_lowers_it_and_asks_for_a_new_probe() -> None:
     after = with_failed_instruction(probed(), request_tokens=17_000, at=AT)
     assert (after.horizon.tokens, after.horizon.confidence) == (17_000, 0.6)
-    assert is_stale(after, now=NOW, local=True)
+    assert why_stale(after, now=NOW, local=True) is Stale.TIGHTENED
 
 
 def test_a_growing_share_of_cached_tokens_does_not_move_tokens_per_character() -> None:

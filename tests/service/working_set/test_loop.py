@@ -68,8 +68,8 @@ def test_twelve_turns_are_planned_shown_whole_and_proven(provider: str) -> None:
     assert [plan["turns"] for plan in plans(runtime)] == list(range(12))
     assert {plan["reason"] for plan in plans(runtime)} == {"start"}
     last = runtime.requests[-1].manifest
-    (history,) = [span for span in last["spans"] if span["reason"] == "closed_turn"]
-    assert (history["form"], history["units"]) == ("digest", 33)
+    (history,) = [s for s in last["spans"] if s["reason"] == "sent_earlier" and s["units"]]
+    assert (history["form"], history["units"]) == ("whole", 33)
     assert last["cut"]["left_out_turns"] == 0
     assert verdicts(runtime) == {"identical"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import Event
-from ctxengine.service.compact import compact_session
+from ctxengine.service.compact import compact
 from ctxengine.service.specs import Compact, UndoCompaction
 from ctxengine.service.undo_compaction import undo_compaction
 from tests.cast import Call, Runtime
@@ -70,9 +70,7 @@ def test_one_made_by_hand_afterwards_stands_and_grows() -> None:
     runtime.results(("k", "nothing there"))
     runtime.assemble()
     runtime.say("Nothing more to tell, it seems to me.")
-    done = compact_session(
-        actor=runtime.actor, session_id=runtime.session, spec=Compact(note="anew")
-    )
+    done = compact(actor=runtime.actor, session_id=runtime.session, spec=Compact(note="anew"))
     assert done.outcome == "compacted"
     live(runtime, 16, first=40)
     plan = plans(runtime)[-1]

@@ -1,0 +1,208 @@
+"""Closed turns that stand as they were sent: so the next run's first request begins with all of the last one's (design 7.8).
+
+A turn keeps its bytes where nothing of them has to leave with its run, until a pass gives every turn its closed form at once.
+What was promoted for it stays in front of it. Reasoning, recalled lines and skills leave with the run; a turn that had any of
+them is closed at its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from ctxengine.engine.events import EventType
+from ctxengine.engine.history.working_set import SMALL_ROOM, TurnCost
+from ctxengine.engine.history.working_set_record import PlannedSet, SentTurn, planned_at, planned_of
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.inputs import StepInputs
+from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.ports import SessionLog
+from ctxengine.engine.standing import working_state_of
+from ctxengine.engine.turns.closed import ClosedTurns
+
+SENT_TURNS, SENT_ROOM = 3, 4 * SMALL_ROOM
+"""Turns stand as sent where the room (tokens) holds so many of the size seen lately, and at least so much: in a smaller one
+their results would push too many turns onto cards."""
+_SIZES = 16
+"""Newest turns whose size is looked at."""
+_LOOKED_AT = 64
+"""Newest plans, and fresh blocks of one run, that are looked at."""
+_STAYING = frozenset({"thread", "intent", "runtime", "state"})
+"""Parts of fresh rows that may stay behind: a later block of the same kind takes their place. Recall is not carried (design
+7.16), and skills are given again by each run."""
+_NAMED = re.compile(r"(?m)^- turn (\d+), earlier")
+"""How a thread names a turn."""
+GROWN = 1.25
+"""A request that may take so many times what it could when the forms were chosen has them chosen anew."""
+
+
+def plan_to_continue(
+    log: SessionLog, *, provider: str, model: str, handoff: int | None, usable: int
+) -> EventRecord | None:
+    """The event of the newest plan whose forms a plan for this model may go on from.
+
+    Args:
+        handoff: event of the reset in force.
+        usable: what a request may take now (tokens).
+    """
+    newest = log.newest(EventType.WORKING_SET_PLANNED)
+    if newest is not None and not _is_for(newest, provider, model):
+        plans = log.latest({EventType.WORKING_SET_PLANNED}, limit=_LOOKED_AT)
+        newest = next((event for event in plans if _is_for(event, provider, model)), None)
+    if newest is None:
+        return None
+    before = planned_of(newest.payload)
+    if before.handoff != handoff or usable > before.room.usable * GROWN:
+        return None
+    return newest
+
+
+def _is_for(event: EventRecord, provider: str, model: str) -> bool:
+    profile = event.payload["profile"]
+    return bool((profile["provider"], profile["model"]) == (provider, model))
+
+
+def holds_sent_turns(room_tokens: int, costs: Sequence[TurnCost]) -> bool:
+    """Whether a room is large enough for turns to stand in it as they were sent."""
+    sizes = [turn.open for turn in costs[-_SIZES:]]
+    if room_tokens < SENT_ROOM or not sizes:
+        return False
+    return room_tokens * len(sizes) >= SENT_TURNS * sum(sizes)
+
+
+def sent_turns(
+    log: SessionLog, closed: ClosedTurns, before: EventRecord, *, take: bool, line_tokens: int
+) -> tuple[SentTurn, ...]:
+    """The turns that stand as sent: those of the plan before, and those of its own run.
+
+    Args:
+        before: the plan that forms go on from.
+        take: whether turns that closed since are taken up.
+        line_tokens: what the line in front of promoted turns takes.
+    """
+    record = planned_of(before.payload)
+    found = list(record.sent)
+    if take and before.run is not None:
+        own = [e for e in closed.events[record.turns :] if e.run == before.run]
+        found += _of_run(log, own, before, record, closed, line_tokens)
+    return _still_sound(log, found)
+
+
+def _of_run(
+    log: SessionLog,
+    turns: Sequence[EventRecord],
+    before: EventRecord,
+    record: PlannedSet,
+    closed: ClosedTurns,
+    line_tokens: int,
+) -> list[SentTurn]:
+    if not turns or not _left_nothing(log, before.run, turns[0]):
+        return []
+    blocks = [
+        event
+        for event in log.latest({EventType.FRESH_SENT}, limit=_LOOKED_AT)
+        if event.run == before.run
+    ]
+    if len(blocks) == _LOOKED_AT or any(not _parts(event) <= _STAYING for event in blocks):
+        return []
+    found: list[SentTurn] = []
+    brought = record.promoted
+    costs = closed.costs
+    for event in turns:
+        told = event.payload
+        if told["outcome"] != "completed" or told.get("bare"):
+            return found
+        own = [
+            block for block in reversed(blocks) if told["first"] < block.sequence <= told["last"]
+        ]
+        extra = sum(costs[turn.number - 1].full for turn in brought)
+        extra += line_tokens if brought else 0
+        found.append(
+            SentTurn(
+                number=told["number"],
+                first=told["first"],
+                last=told["last"],
+                blocks=tuple(int(block.sequence) for block in own),
+                promoted=brought,
+                tokens=told["tokens_open"] + sum(b.payload["tokens"] for b in own) + extra,
+            )
+        )
+        brought = ()
+    return found
+
+
+def _left_nothing(log: SessionLog, run: str | None, first: EventRecord) -> bool:
+    """Whether a run is over, dropped no reasoning, and shortened none of its results."""
+    ended = next((e for e in log.latest({EventType.RUN_ENDED}, limit=4) if e.run == run), None)
+    if ended is None or ended.payload["opaque_dropped"]:
+        return False
+    shortened = log.newest(EventType.YIELD_APPLIED)
+    return shortened is None or shortened.sequence < first.payload["first"]
+
+
+def _parts(event: EventRecord) -> set[str]:
+    return {name for name, digest in event.payload["rows"].items() if digest}
+
+
+def _still_sound(log: SessionLog, found: Sequence[SentTurn]) -> tuple[SentTurn, ...]:
+    """Those whose blocks can still be shown, and say nothing that a request would not take back."""
+    numbers = [sequence for turn in found for sequence in turn.blocks]
+    events = _events(log, numbers)
+    texts = _texts(log, events)
+    state, _, _ = working_state_of(log)
+    kept = []
+    for turn in found:
+        own = [events[sequence] for sequence in turn.blocks]
+        if any(texts[event.sequence] is None for event in own):
+            continue
+        if not state.entries and any("state" in _parts(event) for event in own):
+            continue
+        kept.append(turn)
+    return tuple(kept)
+
+
+def as_sent_in(log: SessionLog, inputs: StepInputs) -> list[tuple[int, int]]:
+    """Stretches of a recorded request's history that stand as they were sent, by first and last event."""
+    if inputs.engine != "working_set" or inputs.projection is None:
+        return []
+    return [(turn.first, turn.last) for turn in planned_at(log, inputs.projection).sent]
+
+
+def named_by(log: SessionLog, found: Sequence[SentTurn]) -> frozenset[int]:
+    """Turns whose directives these name in their threads."""
+    texts = _texts(log, _events(log, [sequence for turn in found for sequence in turn.blocks]))
+    return frozenset(number for text in texts.values() for number in _named(text))
+
+
+def without_named(
+    log: SessionLog, found: Sequence[SentTurn], shown: Collection[int]
+) -> tuple[SentTurn, ...]:
+    """Those whose threads name none of the turns that are shown whole: a directive stands once."""
+    if not shown:
+        return tuple(found)
+    events = _events(log, [sequence for turn in found for sequence in turn.blocks])
+    texts = _texts(log, events)
+    return tuple(
+        turn for turn in found if not any(_named(texts[n]) & set(shown) for n in turn.blocks)
+    )
+
+
+def _named(text: str | None) -> set[int]:
+    return {int(number) for number in _NAMED.findall(text or "")}
+
+
+def _events(log: SessionLog, sequences: Sequence[int]) -> Mapping[int, EventRecord]:
+    if not sequences:
+        return {}
+    wanted = set(sequences)
+    found = log.latest({EventType.FRESH_SENT}, after=EventSeq(min(wanted) - 1))
+    return {event.sequence: event for event in found if event.sequence in wanted}
+
+
+def _texts(log: SessionLog, events: Mapping[int, EventRecord]) -> dict[int, str | None]:
+    bodies = {event.body.id for event in events.values() if event.body is not None}
+    texts = log.texts(bodies) if bodies else {}
+    return {
+        sequence: texts.get(event.body.id) if event.body is not None else None
+        for sequence, event in events.items()
+    }
