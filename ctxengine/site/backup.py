@@ -72,7 +72,8 @@ def restored(database: Database, dump: Path, *, major: int) -> Iterator[Scratch]
         BackupFailed: the account may make no database, or the dump cannot be read.
     """
     name = f"ctx_drill_{secrets.token_hex(6)}"
-    _run(database, major, "createdb", name)
+    # template0 takes no connections, so that nobody's can be in the way of the copy; template1 may have any.
+    _run(database, major, "createdb", "--template=template0", name)
     try:
         target = {**database, "NAME": name}
         _run(target, major, "pg_restore", "--no-owner", "--exit-on-error", f"--dbname={name}", dump)

@@ -7,7 +7,8 @@ import threading
 import time
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -30,14 +31,34 @@ def livez(request: HttpRequest) -> JsonResponse:
 def healthz(request: HttpRequest) -> JsonResponse:
     """200 `{"status": "ok", "broker", "workers"}`, or 503 naming the part that does not answer.
 
+    A database whose schema is older than this code is such a part: whoever sends requests waits until `migrate` has run.
     Broker and workers do not make a web process unhealthy: it takes jobs without them, and they are done later.
     """
     try:
+        if _schema.is_behind():
+            return JsonResponse({"status": "unavailable", "part": "schema"}, status=503)
         workers = workers_present()
     except DatabaseError as error:
         _log.warning("health check: the database does not answer (%s)", type(error).__name__)
         return JsonResponse({"status": "unavailable", "part": "database"}, status=503)
     return JsonResponse({"status": "ok", "broker": _broker.state(), "workers": workers})
+
+
+class _Schema:
+    """Whether migrations of this code are missing in the database; once none is, none will be."""
+
+    def __init__(self) -> None:
+        self._is_here = False
+
+    def is_behind(self) -> bool:
+        """Ask the database, until it has them all."""
+        if not self._is_here:
+            loader = MigrationLoader(connection)
+            missing = loader.disk_migrations.keys() - loader.applied_migrations.keys()
+            if missing:
+                _log.warning("health check: %d migrations are missing", len(missing))
+            self._is_here = not missing
+        return not self._is_here
 
 
 class _Broker:
@@ -66,3 +87,4 @@ class _Broker:
 
 
 _broker = _Broker()
+_schema = _Schema()

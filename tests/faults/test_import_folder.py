@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from ctxengine.ledger.bulk import write_log
+from ctxengine.ledger.bulk import write_lines
 from ctxengine.ledger.models import Body, Event, ImportRow, ItemRow, PlanRow, RequestRow, SessionRow
 from ctxengine.service import import_transcript
 from tests.factories import make_tenant
@@ -202,10 +202,10 @@ def test_a_failure_half_way_leaves_nothing_behind(
         written += 1
         if written == 3:
             raise OSError("No space left on device")
-        write_log(*args, **options)
+        write_lines(*args, **options)
 
     before = counts()
-    monkeypatch.setattr(import_transcript, "write_log", write)
+    monkeypatch.setattr(import_transcript, "write_lines", write)
     with pytest.raises(OSError, match="No space"):
         run_import(tmp_path, tenant)
     assert counts() == before

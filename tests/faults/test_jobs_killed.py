@@ -108,10 +108,10 @@ def job_of(actor: Actor, kind: str) -> Job:
     return Job.objects.get(tenant_id=actor.tenant_id, kind=kind)
 
 
-def lease_is_over(job: Job) -> None:
-    """Spend the wait for the lease of a worker that is gone."""
+def lease_is_over(job: Job, **held: int) -> None:
+    """Spend the wait for the lease of a worker that is gone; `held` says which, since another may have taken over meanwhile."""
     rows = Job.objects.filter(tenant_id=job.tenant_id, id=job.id, state=JobState.RUNNING)
-    rows.update(lease_until=Now() - timedelta(seconds=1))
+    rows.filter(**held).update(lease_until=Now() - timedelta(seconds=1))
 
 
 def dies_once_and_is_done(stage: Stage, actor: Actor, kind: str) -> Job:
@@ -120,11 +120,9 @@ def dies_once_and_is_done(stage: Stage, actor: Actor, kind: str) -> Job:
     job = job_of(actor, kind)
 
     def ended() -> bool:
-        found = job_of(actor, kind)
         # Its holder is dead; whoever lives renews a lease long before its end.
-        if found.state == JobState.RUNNING and found.attempts == 1:
-            lease_is_over(job)
-        return found.finished_at is not None
+        lease_is_over(job, attempts=1)
+        return job_of(actor, kind).finished_at is not None
 
     eventually(ended, f"the end of the {kind}", stage.said)
     found = job_of(actor, kind)

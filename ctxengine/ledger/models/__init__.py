@@ -22,6 +22,7 @@ from ctxengine.ledger.models.persona import ClosedTurn, PersonaRevision, Snapsho
 from ctxengine.ledger.models.plan import PlanRow
 from ctxengine.ledger.models.replay import ReplayCellRow, ReplayRow
 from ctxengine.ledger.models.request import RequestRow
+from ctxengine.ledger.models.retention import RetentionRule
 from ctxengine.ledger.models.run import Checkpoint, RunRow
 from ctxengine.ledger.models.session import SessionRow
 from ctxengine.ledger.models.transcript import ImportRow
@@ -54,6 +55,7 @@ __all__ = [
     "ReplayCellRow",
     "ReplayRow",
     "RequestRow",
+    "RetentionRule",
     "Role",
     "RunRow",
     "SavedView",

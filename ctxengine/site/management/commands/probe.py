@@ -39,6 +39,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--hosted", action="store_true", help="agree to what a hosted model costs"
         )
+        parser.add_argument(
+            "--exact",
+            action="store_true",
+            help="ask this very model, not the cheapest of its hosted family",
+        )
         parser.add_argument("--tenant", help="slug of the tenant (the only one, else the demo's)")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_data_option(parser)
@@ -61,6 +66,7 @@ class Command(BaseCommand):
             largest=options["largest"],
             time_box_s=options["time"],
             hosted=options["hosted"],
+            exact=options["exact"],
         )
         try:
             actor = Actor(actor_for(options["tenant"]).tenant_id, "command:probe")
@@ -72,11 +78,12 @@ class Command(BaseCommand):
             return
         horizon = profile.horizon
         how = "native calls" if horizon.native_calls else "calls written as text"
-        stopped = profile.provenance.stopped
+        stopped, sibling = profile.provenance.stopped, profile.provenance.measured_on
         self.stdout.write(
             f"{provider}/{model}: follows instructions up to {horizon.tokens:,} tokens "
             f"(confidence {horizon.confidence:.2f}, {how}) of a declared window of {profile.declared_window:,}; "
-            f"cache: {profile.cache.value}{f'; ended early: {stopped}' if stopped else ''}."
+            f"cache: {profile.cache.value}{f'; ended early: {stopped}' if stopped else ''}"
+            f"{f'; measured on {sibling}' if sibling else ''}."
         )
 
     def _tell(self, seen: Sequence[Any], following: Any) -> None:

@@ -66,7 +66,7 @@ def _check(command: str, url: str) -> tuple[int, Any]:
     done = subprocess.run(
         [sys.executable, "manage.py", command, *_CHECKS[command]],
         cwd=settings.BASE_DIR,
-        env=os.environ | {"DATABASE_URL": url, "CTX_DATA_DIR": str(settings.CTX_DATA_DIR)},
+        env=os.environ | _same_instance() | {"DATABASE_URL": url},
         capture_output=True,
         text=True,
         check=False,
@@ -76,3 +76,12 @@ def _check(command: str, url: str) -> tuple[int, Any]:
     except ValueError:
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return done.returncode or 1, {"failed": said}
+
+
+def _same_instance() -> dict[str, str]:
+    """The keys of this process, said outright: a folder without any would give the check's process keys of its own."""
+    return {
+        "CTX_DATA_DIR": str(settings.CTX_DATA_DIR),
+        "CTX_SECRET_KEY": settings.SECRET_KEY,
+        "CTX_FIELD_KEY": settings.CTX_FIELD_KEY,
+    }
