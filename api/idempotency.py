@@ -18,6 +18,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from api.problems import Problem
+from ctxengine.ledger.inserts import laid
 from ctxengine.ledger.models import Idempotency
 
 KEPT = timedelta(hours=24)
@@ -92,18 +93,13 @@ def begin(call: Call) -> Earlier | None:
         Problem: `idempotency_mismatch` or `idempotency_in_progress`.
     """
     now = call.claimed_at
-    row, fresh = Idempotency.objects.get_or_create(
-        tenant_id=call.tenant_id,
-        key=call.key,
-        defaults={
-            "operation": call.operation,
-            "body_sha256": call.digest,
-            "resource": _held_by_us(),
-            "created_at": now,
-        },
-    )
-    if fresh:
-        _sweep(call)
+    if _laid(call):
+        return None
+    row = Idempotency.objects.filter(tenant_id=call.tenant_id, key=call.key).first()
+    if row is None:
+        # The call that held it was refused a moment ago.
+        if not _laid(call):
+            raise _in_progress()
         return None
     if row.created_at <= now - KEPT:
         _take_over(call, row)
@@ -121,6 +117,21 @@ def begin(call: Call) -> Earlier | None:
         _take_over(call, row)
         return None
     raise _in_progress()
+
+
+def _laid(call: Call) -> bool:
+    row = Idempotency(
+        tenant_id=call.tenant_id,
+        key=call.key,
+        operation=call.operation,
+        body_sha256=call.digest,
+        resource=_held_by_us(),
+        created_at=call.claimed_at,
+    )
+    if not laid(row):
+        return False
+    _sweep(call)
+    return True
 
 
 def finish(call: Call, status: int, resource: dict[str, Any]) -> None:

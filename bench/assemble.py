@@ -21,12 +21,14 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench import referee
-from bench.engine_session import EngineSession
+from bench.lab import lab_ready
 from ctxengine.engine.build import BuildOptions
-from ctxengine.engine.memo import BuildMemo
+
+if TYPE_CHECKING:
+    from bench.engine_session import EngineSession
 
 BUDGET = 100_000
 TOOLS = (
@@ -71,12 +73,13 @@ class Floor:
 
 def opened(args: argparse.Namespace, messages: list[dict[str, Any]]) -> EngineSession:
     """A session with the transcript in its log."""
+    from bench.engine_session import EngineSession
+
     session = EngineSession(
         provider=args.provider,
         model=args.model,
         budget=BUDGET,
         low_water=args.low_water,
-        memo=BuildMemo(),
         tools=TOOLS,
         instructions=messages[0]["content"],
     )
@@ -95,6 +98,8 @@ def measured(
     began = time.thread_time()
     session.build(session.prepare(), _HASH_ONLY)
     first = time.thread_time() - began
+    # Its cut stands in the log from here on, as it does once a request was handed out.
+    session.step()
     floor = Floor(transcript) if args.floor else None
     lines: dict[str, list[float]] = {}
 
@@ -119,7 +124,7 @@ def measured(
         for _ in block:
             timed("unchecked", session.build, prepared, _UNCHECKED)
             request = timed("body", session.build, prepared, _WITH_BODY)
-        timed("record", session.record, request)
+        timed("record", session.step)
     whole = [
         sum(parts) for parts in zip(lines["append"], lines["prepare"], lines["build"], strict=True)
     ]
@@ -133,10 +138,9 @@ def measured(
 
 def peak_of_a_build(session: EngineSession) -> int:
     """Bytes above the request's own that one build holds at its peak, with a memo that knows nothing."""
-    session.memo = BuildMemo()
     prepared = session.prepare()
     tracemalloc.start()
-    body = session.build(prepared, _WITH_BODY).body
+    body = session.build(prepared, _WITH_BODY, fresh=True).body
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak - len(body)
@@ -177,7 +181,7 @@ def report(size: int, figures: dict[str, float]) -> None:
         ("build", "  build: hash, manifest, validation"),
         ("unchecked", "  the same without validation"),
         ("body", "  build with the wire body joined"),
-        ("record", "  append the request's event (not in step)"),
+        ("record", "the lab's whole step, its prediction and events"),
         ("first", "first build, nothing rendered yet"),
         ("load", "derive and append, per item of the load"),
     ):
@@ -197,6 +201,12 @@ def main(argv: list[str] | None = None) -> int:
     args.floor = referee.present()
     if not args.floor:
         return 2
+    with lab_ready():
+        return measure(args)
+
+
+def measure(args: argparse.Namespace) -> int:
+    """All sizes."""
     workload = referee.module("workload")
     referee.module("peers").enc()
     sizes = [int(size) for size in args.sizes.split(",")]

@@ -54,9 +54,9 @@ def measured() -> list[dict[str, Any]]:
     Membership.objects.create(tenant=tenant, user=person, role="viewer", created_at=now)
     client = Client()
     client.force_login(person)
-    worlds = {size: _session(tenant.id, size) for size in SIZES}
+    worlds = {size: long_session(tenant.id, size) for size in SIZES}
     lines = []
-    for name, path in _PAGES.items():
+    for name, path in PAGES.items():
         addresses = {
             size: f"/t/{slug}/" + path.format(session=session, request=request)
             for size, (session, request) in worlds.items()
@@ -65,16 +65,26 @@ def measured() -> list[dict[str, Any]]:
     return lines
 
 
-_PAGES = {
+PAGES = {
     "request": "requests/{request}/",
     "request items": "requests/{request}/items/",
     "request json": "requests/{request}/json/",
+    "request change": "requests/{request}/change/",
+    "request events": "requests/{request}/events/",
+    "request take away": "requests/{request}/take-away/",
     "session": "sessions/{session}/",
     "events": "sessions/{session}/events/",
+    "state": "sessions/{session}/state/",
+    "plan": "sessions/{session}/plan/",
+    "epochs": "sessions/{session}/epochs/",
+    "turns": "sessions/{session}/turns/",
+    "settings": "sessions/{session}/settings/",
+    "item": "sessions/{session}/items/3.0/",
 }
+"""Every page of a request and of a session that reads its log. Compactions are left out: the short session has none to show."""
 
 
-def _session(tenant: UUID, items: int) -> tuple[UUID, UUID]:
+def long_session(tenant: UUID, items: int) -> tuple[UUID, UUID]:
     """A session with so many items and one request built over them."""
     from bench.seeding import fill
     from ctxengine.service.assemble import assemble

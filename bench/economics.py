@@ -1,6 +1,6 @@
 """What the engine's requests cost under a provider's cache rules, on the referee's transcripts.
 
-    python -m bench.economics [--turns 60] [--seeds 5] [--budget 100000] [--low-water 0.25] [--lab]
+    python -m bench.economics [--engine suffix] [--turns 60] [--seeds 5] [--budget 100000] [--low-water 0.25] [--lab]
 
 With `--lab`, every engine and policy of the replay lab on the same transcripts, with the lab's own rules and counts. Without,
 each step's real request body is split into the blocks a provider sees, with the markers it carries, and handed to the referee's
@@ -11,12 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import tempfile
+from datetime import UTC, datetime
 from typing import Any
 
 from bench import referee
+from bench.lab import lab_ready
+from ctxengine.engine.importers.registry import read
+from ctxengine.service.replay.from_transcript import source_of_transcript
+from ctxengine.service.replay.models import lab_model
+from ctxengine.service.replay.reading import Reading, reading_of
+
+MODEL = "claude-sonnet-4-6"
+STEP_GAP_S, TURN_GAP_S = 12, 60
+"""What the lab assumes where a transcript states no times, and the referee too."""
+_AT = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 def blocks_of(body: bytes) -> list[tuple[str, str | None]]:
@@ -37,38 +46,46 @@ def blocks_of(body: bytes) -> list[tuple[str, str | None]]:
 def replay(
     groups_by_turn: list[list[list[dict[str, Any]]]], options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Run one transcript through the live engine and the referee's Anthropic cache."""
-    from bench.live import LiveSession
+    """Run one transcript through an engine in the lab, and its bodies through the referee's Anthropic cache."""
+    from ctxengine.service.replay.cell import task_of
+    from ctxengine.service.replay.figures import Cell, CellTotals
+    from ctxengine.service.replay.own import Play
+    from ctxengine.service.replay.wanted import ReplaySettings
 
-    cachesim = referee.module("cachesim")
-    session = LiveSession(
-        instructions=referee.module("workload").SYSTEM,
-        tools=json.loads(cachesim.tools_text()),
-        budget=options.budget,
-        low_water=options.low_water,
-        reserve=1,
-        margin=0.0,
+    cachesim, model = referee.module("cachesim"), lab_model(MODEL)
+    settings = ReplaySettings(
+        budget=options.budget, low_water=options.low_water, turn_gap=options.gap_turn
     )
+    task = task_of(
+        reading_of_groups(groups_by_turn, "made"), options.engine, model, settings, at=_AT
+    )
+    cell = Cell(CellTotals(options.engine, model.name, model.provider, options.budget, "5m"))
     provider, usage = cachesim.Anthropic(1024), cachesim.Usage()
-    now, peak = 0.0, 0
-    for groups in groups_by_turn:
-        for group in groups:
-            if group[0]["role"] == "assistant":
-                provider.request(blocks_of(session.assemble(now).body), now, usage)
-                peak = max(peak, usage.history[-1][0])
-                now += options.gap_step
-            session.append(group)
-        now += options.gap_turn
+    cuts = 0
+    for played in Play(task, cell).steps():
+        if played.step is None:
+            raise SystemExit(f"Step {played.figures.number} was refused: {played.figures.refused}")
+        built = played.step.built
+        body = built.renderer.body(built.prefix, built.fragments, built.params, built.markers)
+        provider.request(blocks_of(body), played.figures.at, usage)
+        cuts += played.figures.compactions
     return {
         "requests": usage.requests,
         "cached_ratio": usage.read / usage.total,
         "cost_ratio": usage.cost / usage.total,
         "cost": usage.cost,
         "mean_request": usage.total // usage.requests,
-        "peak": peak,
+        "peak": max(total for total, _, _ in usage.history),
         "misses": usage.misses,
-        "cuts": session.yields,
+        "cuts": cuts,
     }
+
+
+def reading_of_groups(groups_by_turn: list[list[list[dict[str, Any]]]], name: str) -> Reading:
+    """One of the referee's transcripts, read as the lab reads any file."""
+    text = chat_of(groups_by_turn, referee.module("workload").SYSTEM)
+    (foreign,) = read(text, name=name).sessions
+    return reading_of(source_of_transcript(foreign, name=name))
 
 
 def lab_rows(*, turns: int, seeds: int, budget: int, scale: float = 2.5) -> list[dict[str, Any]]:
@@ -76,20 +93,14 @@ def lab_rows(*, turns: int, seeds: int, budget: int, scale: float = 2.5) -> list
 
     The transcripts state no times, so the lab assumes 12 s between steps and 60 s between turns, as the referee does.
     """
-    from ctxengine.engine.importers.registry import read
     from ctxengine.service.replay.cell import replay_cell
     from ctxengine.service.replay.engines import LAB_ENGINES
-    from ctxengine.service.replay.from_transcript import source_of_transcript
-    from ctxengine.service.replay.models import lab_model
-    from ctxengine.service.replay.reading import reading_of
     from ctxengine.service.replay.wanted import ReplaySettings
 
-    workload, model = referee.module("workload"), lab_model("claude-sonnet-4-6")
+    workload, model = referee.module("workload"), lab_model(MODEL)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in LAB_ENGINES}
     for seed in range(1, seeds + 1):
-        text = chat_of(workload.turns(turns, seed=seed, scale=scale), workload.SYSTEM)
-        (foreign,) = read(text, name=f"made-{seed}").sessions
-        reading = reading_of(source_of_transcript(foreign, name=f"made-{seed}"))
+        reading = reading_of_groups(workload.turns(turns, seed=seed, scale=scale), f"made-{seed}")
         rows = {
             name: replay_cell(
                 reading, name, model, ReplaySettings(budget=budget), keep_steps=False
@@ -127,16 +138,9 @@ def _median(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def print_lab(options: argparse.Namespace) -> None:
     """One JSON line per engine and policy."""
-    with tempfile.TemporaryDirectory(prefix="ctxengine-bench-") as folder:
-        os.environ["CTX_DATA_DIR"] = folder
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ctxengine.site.settings")
-        import django
-
-        django.setup()
-        rows = lab_rows(
-            turns=options.turns, seeds=options.seeds, budget=options.budget, scale=options.scale
-        )
-    for row in rows:
+    for row in lab_rows(
+        turns=options.turns, seeds=options.seeds, budget=options.budget, scale=options.scale
+    ):
         print(json.dumps(row))
 
 
@@ -148,15 +152,21 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=100_000)
     parser.add_argument("--scale", type=float, default=2.5)
     parser.add_argument("--low-water", type=float, default=0.25)
-    parser.add_argument("--gap-step", type=float, default=12)
-    parser.add_argument("--gap-turn", type=float, default=60)
+    parser.add_argument("--gap-turn", type=float, default=TURN_GAP_S)
+    parser.add_argument("--engine", default="suffix")
     parser.add_argument("--lab", action="store_true", help="all engines and policies of the lab")
     options = parser.parse_args()
     if not referee.present():
         raise SystemExit(2)
-    if options.lab:
-        print_lab(options)
-        return
+    with lab_ready():
+        if options.lab:
+            print_lab(options)
+        else:
+            print_priced(options)
+
+
+def print_priced(options: argparse.Namespace) -> None:
+    """One JSON line per seed, then their medians."""
     cachesim, turns = referee.module("cachesim"), referee.module("workload").turns
     rows = []
     for seed in range(1, options.seeds + 1):
@@ -168,7 +178,7 @@ def main() -> None:
             groups,
             options.budget,
             cachesim.tools_text(),
-            options.gap_step,
+            STEP_GAP_S,
             options.gap_turn,
         )
         ours["of_sliding"] = ours["cost"] / window["cost"]

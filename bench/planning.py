@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from bench.lab import lab_ready  # noqa: E402
 
 
 def transcript(turns: int, steps: int) -> str:
@@ -110,12 +110,7 @@ def main() -> None:
     parser.add_argument("--model", default="anthropic/claude-sonnet-4-6")
     parser.add_argument("--budget", type=int, default=None)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="ctxengine-bench-") as folder:
-        os.environ.setdefault("CTX_DATA_DIR", folder)
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ctxengine.site.settings")
-        import django
-
-        django.setup()
+    with lab_ready():
         young, old = (measure(turns, options) for turns in options.turns)
     for line in (young, old):
         print(json.dumps(line))

@@ -37,6 +37,16 @@ def insert(rows: Sequence[Model], *, unless_there: bool = False) -> Statement | 
     return Statement(sql, [value for row in rows for value in _values(row)])
 
 
+def laid(row: Model) -> bool:
+    """Lay a row in one round trip; False where there is one with its key already."""
+    statement = insert([row], unless_there=True)
+    if statement is None:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(statement.sql, statement.values)
+        return bool(cursor.rowcount)
+
+
 def send(statements: Iterable[Statement | None]) -> None:
     """Execute statements in one round trip."""
     ready = [statement for statement in statements if statement is not None]

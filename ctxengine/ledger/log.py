@@ -6,15 +6,17 @@ building and rendering happen before. Sequences are gapless because they are han
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
 
+from ctxengine.engine.errors import EngineError
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, Unit
@@ -55,6 +57,19 @@ _SET_HEAD = ", ".join(f"{column} = %s" for column in _HEAD_COLUMNS)
 _SUMS = "sequence, index, before_turns, before_tokens, before_pointer_tokens, before_result_tokens"
 
 
+class RunStand(NamedTuple):
+    """What a step asks of its run and session, as it was when the head was read."""
+
+    state: str
+    outcome: str
+    settings: dict[str, Any]
+    steps: int
+    epoch: int
+    """Of the session."""
+    requests: int
+    """Of the session."""
+
+
 class PostgresLog:
     """One session's log in Postgres; passes the same contract suite as the in-memory one."""
 
@@ -67,6 +82,27 @@ class PostgresLog:
     def head(self) -> Head:
         """Where the log ends now."""
         return self._read_head("")
+
+    def head_and_run(self, run: UUID | str) -> tuple[Head, RunStand]:
+        """Where the log ends now, and how a run and its session stand at that moment.
+
+        Raises:
+            SessionRow.DoesNotExist: the session holds no such run.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT {', '.join(f's.{column}' for column in _HEAD_COLUMNS)},"  # noqa: S608
+                " r.state, r.outcome, r.settings, r.steps, s.epoch, s.requests FROM session s"
+                " JOIN run r ON r.tenant_id = s.tenant_id AND r.session_id = s.id"
+                " WHERE s.tenant_id = %s AND s.id = %s AND r.id = %s",
+                (self.tenant, self.session, str(run)),
+            )
+            row = cursor.fetchone()
+        if row is None:
+            raise SessionRow.DoesNotExist(f"Session {self.session} has no run {run}.")
+        state, outcome, settings, steps, epoch, requests = row[len(_HEAD_COLUMNS) :]
+        stand = RunStand(state, outcome, json.loads(settings), steps, epoch, requests)
+        return self._head_of(row[: len(_HEAD_COLUMNS)]), stand
 
     def lock(self) -> Head:
         """The same, with the session row locked until the transaction ends."""
@@ -97,22 +133,42 @@ class PostgresLog:
     ) -> Batch:
         """Append all drafts or none; see `SessionLog.append`."""
         bodies = [self._body(draft) for draft in drafts]
-        with transaction.atomic():
+        # A refusal leaves this block in the ordinary way, for nothing is written then: so a transaction around it goes on, and
+        # no savepoint is paid for.
+        planned: Batch | Exception
+        with transaction.atomic(savepoint=False):
             head = self.lock()
-            if expected is not None and head.sequence != expected:
-                raise StaleHead(f"The log is at {head.sequence}, not at {expected}.")
-            batch = plan_batch(
-                drafts,
-                head=head,
-                tenant=self.tenant,
-                session=self.session,
-                bodies=[commitment for commitment, _ in bodies],
-                recorded_at=at,
-                unit_of_call=self._unit_of_call,
-                idempotency_key=key,
-            )
-            self._write(batch, [row for _, row in bodies if row is not None], at)
-        return batch
+            try:
+                planned = self._planned(drafts, bodies, head, expected, at, key)
+            except (StaleHead, EngineError) as error:
+                planned = error
+            else:
+                self._write(planned, [row for _, row in bodies if row is not None], at)
+        if isinstance(planned, Exception):
+            raise planned
+        return planned
+
+    def _planned(
+        self,
+        drafts: Sequence[EventDraft],
+        bodies: Sequence[tuple[BodyCommitment | None, Body | None]],
+        head: Head,
+        expected: EventSeq | None,
+        at: datetime,
+        key: str,
+    ) -> Batch:
+        if expected is not None and head.sequence != expected:
+            raise StaleHead(f"The log is at {head.sequence}, not at {expected}.")
+        return plan_batch(
+            drafts,
+            head=head,
+            tenant=self.tenant,
+            session=self.session,
+            bodies=[commitment for commitment, _ in bodies],
+            recorded_at=at,
+            unit_of_call=self._unit_of_call,
+            idempotency_key=key,
+        )
 
     def _body(self, draft: EventDraft) -> tuple[BodyCommitment | None, Body | None]:
         if draft.body is None:

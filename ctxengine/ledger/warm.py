@@ -24,7 +24,7 @@ from ctxengine.engine.items import ContentFormat, Item, Unit, unit_of
 from ctxengine.engine.log.hydrate import decode_event, hydrate
 from ctxengine.engine.log.records import Batch, EventRecord, Head
 from ctxengine.engine.ports import UnitSums
-from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.log import PostgresLog, RunStand
 from ctxengine.ledger.models import ItemRow
 from ctxengine.ledger.records import item_record
 
@@ -100,6 +100,11 @@ class WarmLog(PostgresLog):
         """Where the log ends now."""
         self._seen = super().head()
         return self._seen
+
+    def head_and_run(self, run: UUID | str) -> tuple[Head, RunStand]:
+        """The same, with how a run and its session stand at that moment."""
+        self._seen, stand = super().head_and_run(run)
+        return self._seen, stand
 
     def append(
         self,

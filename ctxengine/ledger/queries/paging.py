@@ -36,6 +36,10 @@ class Cursor:
         """Rows that come after this place."""
         return Q(**{f"{time_field}__lt": self.at}) | Q(**{time_field: self.at, "id__lt": self.id})
 
+    def newer(self, time_field: str) -> Q:
+        """Rows that come before this place."""
+        return Q(**{f"{time_field}__gt": self.at}) | Q(**{time_field: self.at, "id__gt": self.id})
+
 
 def parse_cursor(text: str) -> Cursor:
     """Read a cursor back.

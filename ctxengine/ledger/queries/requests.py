@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.ledger.queries.cached import CacheBound, cached_within, holds_trust, yielded
 from ctxengine.ledger.queries.paging import Cursor, Page
 from ctxengine.ledger.queries.session import ran_classes
 from ctxengine.ledger.queries.sessions import agent_named, session_titles
@@ -46,6 +47,10 @@ class RequestFilter:
     """Only requests whose provider names another reason for a cache miss."""
     usage: str = ""
     """`reported`, `unreported` or `unusable`: figures that cannot be right."""
+    trust: str = ""
+    """A trust level that some of its tokens have."""
+    cached: CacheBound | None = None
+    """A bound on the share of billed prompt tokens that were read from the cache."""
     since: datetime | None = None
     until: datetime | None = None
     """Exclusive."""
@@ -95,7 +100,7 @@ class RequestQuery:
 
 def list_requests(tenant_id: UUID, query: RequestQuery) -> Page[RequestLine]:
     """One page of requests, newest first. Two queries."""
-    rows = _narrowed(tenant_id, query.where)
+    rows = narrowed_requests(tenant_id, query.where)
     if query.after:
         rows = rows.filter(query.after.older("created_at"))
     found = list(rows.order_by("-created_at", "-id").values(*_FIELDS)[: query.size + 1])
@@ -128,7 +133,7 @@ class Around:
 
 def around(tenant_id: UUID, where: RequestFilter, at: datetime, request_id: UUID) -> Around:
     """What stands above and below a request in a list, whether or not it is itself on it. Two queries."""
-    rows = _narrowed(tenant_id, where).values_list("id", "run_number", "step")
+    rows = narrowed_requests(tenant_id, where).values_list("id", "run_number", "step")
     newer = Q(created_at__gt=at) | Q(created_at=at, id__gt=request_id)
     older = Cursor(at, request_id).older("created_at")
     above = rows.filter(newer).order_by("created_at", "id").first()
@@ -168,7 +173,8 @@ _FIELDS = (
 )
 
 
-def _narrowed(tenant_id: UUID, where: RequestFilter) -> QuerySet[RequestRow]:
+def narrowed_requests(tenant_id: UUID, where: RequestFilter) -> QuerySet[RequestRow]:
+    """The requests of a filter, in no order."""
     rows = RequestRow.objects.filter(tenant_id=tenant_id)
     for word in where.words:
         rows = rows.filter(_matches(word))
@@ -181,10 +187,11 @@ def _narrowed(tenant_id: UUID, where: RequestFilter) -> QuerySet[RequestRow]:
     if where.origin:
         rows = rows.filter(reconstructed=where.origin == "reconstructed")
     if where.yielded:
-        step = {"outcome": "ran"}
-        if where.yielded != "any":
-            step["budget_class"] = where.yielded
-        rows = rows.filter(manifest__yields__contains=[step])
+        rows = rows.filter(yielded(where.yielded))
+    if where.trust:
+        rows = rows.filter(holds_trust(where.trust))
+    if where.cached:
+        rows = cached_within(rows, where.cached)
     return _by_outcome(_by_place(rows, where), where)
 
 

@@ -12,6 +12,12 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from ctxengine.ledger.models import Event, PlanRow, RequestRow, SessionRow
+from ctxengine.ledger.queries.cached import (
+    CacheBound,
+    sessions_cached_within,
+    sessions_holding_trust,
+    sessions_that_yielded,
+)
 from ctxengine.ledger.queries.paging import Cursor, Page
 
 
@@ -41,6 +47,12 @@ class SessionFilter:
     since: datetime | None = None
     until: datetime | None = None
     """Exclusive. Without `event` they bound the session's latest activity."""
+    yielded: str = ""
+    """A budget class that gave up tokens in one of its requests, or `any`."""
+    trust: str = ""
+    """A trust level that one of its items has."""
+    cached: CacheBound | None = None
+    """A bound on the cached share of everything billed for its live requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,7 @@ class SessionQuery:
 
 def list_sessions(tenant_id: UUID, query: SessionQuery) -> Page[SessionLine]:
     """One page of sessions, the most recently active first. One query."""
-    rows = _narrowed(tenant_id, query.where)
+    rows = narrowed_sessions(tenant_id, query.where)
     if query.after:
         rows = rows.filter(query.after.older("active_at"))
     found = list(_with_room(rows).order_by("-active_at", "-id")[: query.size + 1])
@@ -165,7 +177,8 @@ _FIELDS = (
 )
 
 
-def _narrowed(tenant_id: UUID, where: SessionFilter) -> QuerySet[SessionRow]:
+def narrowed_sessions(tenant_id: UUID, where: SessionFilter) -> QuerySet[SessionRow]:
+    """The sessions of a filter, in no order."""
     rows = SessionRow.objects.filter(tenant_id=tenant_id)
     for word in where.words:
         rows = rows.filter(_matches(word))
@@ -183,6 +196,12 @@ def _narrowed(tenant_id: UUID, where: SessionFilter) -> QuerySet[SessionRow]:
         rows = rows.filter(epoch__gt=where.epoch_over)
     if where.parent == "child":
         rows = rows.filter(parent_run_id__isnull=False)
+    if where.yielded:
+        rows = sessions_that_yielded(rows, where.yielded)
+    if where.trust:
+        rows = sessions_holding_trust(rows, where.trust)
+    if where.cached:
+        rows = sessions_cached_within(rows, where.cached)
     return _by_facts(rows, where)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ctxengine.engine.history.peers.policies import PEERS, PeerPolicy
 from ctxengine.service.replay.boundary import BoundaryDriver
 from ctxengine.service.replay.drivers import EngineDriver, SuffixDriver
+from ctxengine.service.replay.library_peers import installed_peers
 from ctxengine.service.replay.working_set import WorkingSetDriver
 from ctxengine.service.specs import ServiceError
 
@@ -43,10 +44,13 @@ LAB_ENGINES: Mapping[str, LabEngine] = {
     engine.name: engine
     for engine in (
         *_OWN,
-        *(LabEngine(name, make().words, peer=make) for name, make in PEERS.items()),
+        *(
+            LabEngine(name, make().words, peer=make)
+            for name, make in {**PEERS, **installed_peers()}.items()
+        ),
     )
 }
-"""By name, ours first."""
+"""By name: ours, then peers by their documentation, then the peer libraries that are installed here."""
 
 OWN_ENGINES = tuple(engine.name for engine in LAB_ENGINES.values() if engine.driver is not None)
 

@@ -46,6 +46,8 @@ class ReplayStep:
     over_budget: bool = False
     refused: str = ""
     """Code of the refusal where no request could be built."""
+    refused_for: str = ""
+    """Class that did not fit, where one did not."""
     request_sha256: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -81,6 +83,8 @@ class CellTotals:
     warnings: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     clocks: Counter[str] = field(default_factory=Counter)
+    by_class: Counter[str] = field(default_factory=Counter)
+    """Tokens of all requests by class."""
     seconds: float = 0.0
     """Time the replay took on this machine."""
 
@@ -89,7 +93,7 @@ class CellTotals:
         self.fidelity.add(fidelity)
         if step.refused:
             self.refused += 1
-            self.refusals[step.refused] += 1
+            self.refusals[": ".join(filter(None, (step.refused, step.refused_for)))] += 1
             return
         self.steps += 1
         self.input_tokens += step.tokens
@@ -100,6 +104,7 @@ class CellTotals:
         self.peak_tokens = max(self.peak_tokens, step.tokens)
         self.compactions += step.compactions
         self.yields.update(step.yields)
+        self.by_class.update(step.by_class)
         self.side_tokens += step.side_tokens
         self.over_budget += step.over_budget
         self.warnings.update(_kind_of(warning) for warning in step.warnings)
@@ -147,6 +152,7 @@ class CellTotals:
             "warnings": dict(sorted(self.warnings.items())),
             "refusals": dict(sorted(self.refusals.items())),
             "clocks": dict(sorted(self.clocks.items())),
+            "by_class": dict(sorted(self.by_class.items())),
             "seconds": round(self.seconds, 3),
         }
 
@@ -165,7 +171,7 @@ _SUMMED = (
     "over_budget",
     "seconds",
 )
-_COUNTED = ("yields", "warnings", "refusals", "clocks")
+_COUNTED = ("yields", "warnings", "refusals", "clocks", "by_class")
 
 
 def _ratio(part: float, whole: float) -> float:

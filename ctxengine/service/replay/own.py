@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ctxengine.engine.budget.classes import BudgetClass
 from ctxengine.engine.content.errors import ContentError
-from ctxengine.engine.errors import EngineError
+from ctxengine.engine.errors import BudgetExceeded, EngineError
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.fidelity.view import Fidelity, ViewReader, judged, nothing_shown
 from ctxengine.engine.layout import ROWS
@@ -192,6 +192,7 @@ class Play:
             weight=0.0,
             why="",
             refused=error.code,
+            refused_for=_refused_for(error),
             warnings=(error.message,),
         )
 
@@ -222,6 +223,10 @@ class Play:
             ),
             request_sha256=built.request_sha256,
         )
+
+
+def _refused_for(error: EngineError) -> str:
+    return str(error.numbers["budget_class"]) if isinstance(error, BudgetExceeded) else ""
 
 
 def _compactions(step: LabStep) -> int:

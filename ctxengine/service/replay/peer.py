@@ -66,6 +66,10 @@ class _Client:
         task, now = self._task, self._task.clock.times[number]
         answer = task.reading.answer_of[number]
         uses = task.reading.uses.get(answer, ()) if answer is not None else ()
+        if not shown.messages:
+            # Behind the system prompt there is nothing left that could be sent.
+            step = replace(self._step(number, turn, now), refused="nothing_left")
+            return step, nothing_shown(uses)
         trail = trail_of_peer(shown, model=str(task.model), prefix=self._prefix)
         total = trail.end.tokens
         if total > self._window:

@@ -86,7 +86,7 @@ class LabSession:
         self.source = source
         self.log = MemoryLog(source.tenant, source.session, salt=lambda: _SALT)
         self._key, self._prices, self._ttl = session_key, prices, history_ttl
-        self._memo = BuildMemo()
+        self.memo = BuildMemo()
         self._appended: list[EventDraft] = []
         self._mark = 0
         self.place_of: dict[int, int] = {}
@@ -197,13 +197,13 @@ class LabSession:
         Raises:
             EngineError: the request cannot be built; nothing is left behind.
         """
-        prepared, wanted, before = self._decided(beat, now)
+        prepared, wanted, before = self.decide(beat, now)
         built = build(
             prepared.run,
             CheckpointInput(),
             self.plan,
             renderer=self.renderer,
-            memo=self._memo,
+            memo=self.memo,
             options=_WITHOUT_BODY,
         )
         built = self._within_reach(built, now)
@@ -219,10 +219,8 @@ class LabSession:
         told = (*before, *drafts)
         return LabStep(prepared, built, self._expected(built, now), told, request_id)
 
-    def _decided(
-        self, beat: Beat, now: float
-    ) -> tuple[Prepared, StepInputs, tuple[EventDraft, ...]]:
-        """The decision, and the events since the step before."""
+    def decide(self, beat: Beat, now: float) -> tuple[Prepared, StepInputs, tuple[EventDraft, ...]]:
+        """The decision, the inputs it was made from, and the events since the step before; the first half of `step`."""
         mark, self._mark = self._mark, len(self._appended)
         self._driver.before_step(self, beat.run, self._wanted(beat, now))
         while True:
@@ -281,7 +279,7 @@ class LabSession:
         )
         key = (wanted.projection, wanted.boundary, wanted.epoch, wanted.marks, wanted.acts)
         if self._projected[0] != key:
-            counter = self._memo.counter(self.counter)
+            counter = self.memo.counter(self.counter)
             made = project(self.log, self.facts, wanted, counter, self._closed)
             self._projected = (key, made)
         return wanted, self._projected[1]
@@ -289,7 +287,7 @@ class LabSession:
     def _prepared(self, beat: Beat, wanted: StepInputs, projection: Projection | None) -> Prepared:
         plan_total = fixed_frame(self.plan, wanted.factor_millionths).total
         standing = self._standing_at(wanted.acts, plan_total)
-        counter = self._memo.counter(self.counter)
+        counter = self.memo.counter(self.counter)
         key = self.facts.nonce_key
         skills = (
             loaded_skills(self.log, until=wanted.head, counter=counter, nonce_key=key)
