@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from ctxengine.engine.log.records import Head
+from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Membership, PlanRow, RequestRow, Role, RunRow, SessionRow
+from ctxengine.ledger.rows import row_by
 from ctxengine.service.specs import Actor, ServiceError
 
 
@@ -47,7 +50,7 @@ def session_of(actor: Actor, session_id: UUID) -> SessionRow:
     Raises:
         ServiceError: 404 when there is none.
     """
-    row = SessionRow.objects.filter(tenant_id=actor.tenant_id, id=session_id).first()
+    row = row_by(SessionRow, tenant_id=actor.tenant_id, id=session_id)
     if row is None:
         raise not_found("session")
     return row
@@ -59,7 +62,7 @@ def run_of(actor: Actor, run_id: UUID) -> RunRow:
     Raises:
         ServiceError: 404 when there is none.
     """
-    row = RunRow.objects.filter(tenant_id=actor.tenant_id, id=run_id).first()
+    row = row_by(RunRow, tenant_id=actor.tenant_id, id=run_id)
     if row is None:
         raise not_found("run")
     return row
@@ -86,6 +89,21 @@ def still_open(run: RunRow) -> None:
     """
     run.refresh_from_db(fields=["state", "outcome", "settings", "steps"])
     _refuse_ended(run)
+
+
+def head_of_open(log: PostgresLog, session: SessionRow, run: RunRow) -> Head:
+    """The log's head, with run and session brought up to it in the same look: one round trip for what every step asks.
+
+    Raises:
+        ServiceError: 409 `run_ended` when the run is over.
+    """
+    head, stand = log.head_and_run(run.id)
+    run.state, run.outcome = stand.state, stand.outcome
+    run.settings, run.steps = stand.settings, stand.steps
+    session.epoch, session.requests = stand.epoch, stand.requests
+    session.act_sequence = head.act_sequence
+    _refuse_ended(run)
+    return head
 
 
 def still_open_session(session: SessionRow) -> None:

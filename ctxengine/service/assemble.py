@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from ctxengine.engine.cache.trail import Trail, trail_of
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
@@ -33,8 +34,9 @@ from ctxengine.engine.step import (
 from ctxengine.ledger.inserts import write_request
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
+from ctxengine.ledger.rows import row_by
 from ctxengine.ledger.warm import WarmLog
-from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.access import head_of_open, open_run_of, session_of
 from ctxengine.service.bound_reasoning import (
     build_bound,
     counted,
@@ -45,12 +47,13 @@ from ctxengine.service.bound_reasoning import (
 from ctxengine.service.boundary.admit import admit, does_not_fit
 from ctxengine.service.boundary.ask import prepare_boundary
 from ctxengine.service.boundary_pass import make_room
-from ctxengine.service.cache_use import public_cache
+from ctxengine.service.cache_use import cache_of, public_cache
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.compactors import compactor_of, packets_of
 from ctxengine.service.delta import delta_of
 from ctxengine.service.fresh_blocks import sent_before, sent_draft
 from ctxengine.service.jobs.wait_for import wait_for
+from ctxengine.service.left_before import LeftBefore, left_before
 from ctxengine.service.legs.choose_legs import choose_legs, legs_of
 from ctxengine.service.legs.leg_bodies import BuiltLeg, assembled_legs, rebuild_legs
 from ctxengine.service.legs.step_legs import step_legs
@@ -118,15 +121,15 @@ def _assemble_warm(
     began = time.perf_counter()
     log = warmth.log(session)
     with refusing():
-        head = log.head()
-        still_open(run)
+        head = head_of_open(log, session, run)
         _refuse_pending(log, run)
-        known = RequestRow.objects.filter(
+        known = row_by(
+            RequestRow,
             tenant_id=actor.tenant_id,
             run_id=run.id,
             content_sequence=head.content_sequence,
             act_sequence=head.act_sequence,
-        ).first()
+        )
         if known is not None:
             built = rebuild_request(session, known)
             if "opaque" in built.absent:
@@ -134,7 +137,6 @@ def _assemble_warm(
                 built = rebuild_request(session, known, without_lost_reasoning=True)
             again = rebuild_legs(session, known, without_lost_reasoning=True)
             return _answer(actor, session, known, built, spec, again)
-        session.refresh_from_db(fields=["epoch", "requests", "act_sequence"])
         plan = warmth.pinned(log, session)
         facts = session_facts(session, plan)
         now = utc_now()
@@ -156,7 +158,9 @@ def _assemble_warm(
             record_exceeded(actor, log, error, wanted, plan, run)
             raise
         admit(actor, session, run, built, prepared)
-        built = reaching(session, built, now)
+        left = left_before(session)
+        trail = trail_of(built)
+        built = reaching(left, built, trail, now)
         prepared, legs = step_legs(
             actor, session, run, log, plan, prepared, built, warmth, head.sequence
         )
@@ -172,6 +176,8 @@ def _assemble_warm(
             now,
             began,
             warmth,
+            left,
+            trail,
             declined,
             legs,
         )
@@ -339,6 +345,8 @@ def _record(
     now: datetime,
     began: float,
     warmth: Warmth,
+    left: LeftBefore,
+    trail: Trail,
     declined: EventDraft | None,
     legs: Sequence[BuiltLeg],
 ) -> RequestRow:
@@ -397,6 +405,7 @@ def _record(
             built=built,
             at=now,
             build_ms=(time.perf_counter() - began) * 1000,
+            cache=cache_of(session, built, now, run.id, left, trail),
         )
         pressed = int(prepared.allocation.under_pressure)
         sent = tuple(leg.request for leg in legs)

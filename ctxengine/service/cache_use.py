@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -11,15 +11,13 @@ from uuid import UUID
 from ctxengine.engine.cache.causes import Cause
 from ctxengine.engine.cache.predict import Entry, Prediction, marked_places, predict
 from ctxengine.engine.cache.rules import cache_rules
-from ctxengine.engine.cache.trail import Place, Trail, trail_of
+from ctxengine.engine.cache.trail import Place, Trail
 from ctxengine.engine.cache.ttl import advise_ttl, asked_life
 from ctxengine.engine.cache.warnings import cache_warnings
 from ctxengine.engine.events import EventType
 from ctxengine.engine.request import ModelRequest
-from ctxengine.ledger.models import Event, RequestRow, SessionRow
-
-_GAPS = 20
-"""Latest gaps between requests that the TTL advice looks at."""
+from ctxengine.ledger.models import Event, SessionRow
+from ctxengine.service.left_before import Answered, LeftBefore
 
 _KEPT_INSIDE = frozenset(
     {"entries", "reach", "deepest", "at", "measured", "slack", "images", "step"}
@@ -37,34 +35,29 @@ _CAUSE_OF_EVENT = {
     EventType.COMPACTION_UNDONE.value: Cause.COMPACTED,
     EventType.PRESENTATION_SET.value: Cause.PRESENTATION,
     EventType.PERSON_ERASED.value: Cause.ERASED,
+    EventType.CONTENT_EXPIRED.value: Cause.ERASED,
     EventType.YIELD_APPLIED.value: Cause.YIELDED,
 }
 """Events that take earlier bytes away, the most telling first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The session's newest answered request."""
-
-    id: UUID
-    run_id: UUID
-    epoch: int
-    model: str
-    head: int
-    """The log's head when it was built."""
-    entries: tuple[Entry, ...]
-    reach: str
-    images: bool
-
-
 def cache_of(
-    session: SessionRow, built: ModelRequest, at: datetime, run_id: UUID
+    session: SessionRow,
+    built: ModelRequest,
+    at: datetime,
+    run_id: UUID,
+    left: LeftBefore,
+    trail: Trail,
 ) -> dict[str, Any]:
-    """Markers, prediction and warnings of a request about to be recorded."""
+    """Markers, prediction and warnings of a request about to be recorded.
+
+    Args:
+        left: what the session's requests left before it.
+        trail: the request's own places.
+    """
     rules = cache_rules(built.renderer.api, built.plan.provider, built.plan.model)
-    times, before = _before(session)
+    times, before = left.times, left.answered
     now = at.timestamp()
-    trail = trail_of(built)
     marks = marked_places(built, trail, rules)
     expected = predict(
         trail,
@@ -143,39 +136,10 @@ def _tokens_at(places: tuple[Place, ...], after_fragment: int | None) -> int | N
     return known[-1] if known else None
 
 
-def _before(session: SessionRow) -> tuple[list[float], _Before | None]:
-    """Times of the session's latest requests, newest first, and its newest answered one.
-
-    A request nobody answered has left nothing that may be counted on: it was refused, or was never sent.
-    """
-    rows = RequestRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-    latest = list(rows.order_by("-number").values_list("created_at", "number", "status")[:_GAPS])
-    times = [created.timestamp() for created, _, _ in latest]
-    answered = next((number for _, number, status in latest if status == "answered"), None)
-    if answered is None:
-        return times, None
-    request_id, run_id, epoch, model, head, cache = (
-        rows.filter(number=answered)
-        .values_list("id", "run_id", "epoch", "model", "inputs__head", "cache")
-        .get()
-    )
-    entries = tuple(Entry(**entry) for entry in cache.get("entries") or ())
-    return times, _Before(
-        request_id,
-        run_id,
-        epoch,
-        model,
-        head,
-        entries,
-        cache.get("reach", ""),
-        bool(cache.get("images")),
-    )
-
-
 def _cause(
     session: SessionRow,
     built: ModelRequest,
-    before: _Before | None,
+    before: Answered | None,
     expected: Prediction,
     trail: Trail,
     run_id: UUID,
@@ -199,7 +163,7 @@ def _cause(
     return Cause.RUN_BOUNDARY if before.run_id != run_id else Cause.REWRITTEN
 
 
-def _types_since(session: SessionRow, before: _Before) -> set[str]:
+def _types_since(session: SessionRow, before: Answered) -> set[str]:
     """Types of what rewrote history after the events that came with the request before."""
     started = EventType.REQUEST_STARTED.value
     events = Event.objects.filter(

@@ -11,12 +11,13 @@ from uuid import UUID
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
 from ctxengine.ledger.models import Checkpoint, RunRow
+from ctxengine.ledger.rows import row_by
 from ctxengine.service.crypto import decrypt, encrypt
 
 
 def opaque_of(run: RunRow) -> dict[EventSeq, tuple[Opaque, ...]]:
     """The run's reasoning blocks by the sequence of the response they came in; empty without a checkpoint."""
-    row = Checkpoint.objects.filter(tenant_id=run.tenant_id, run_id=run.id).first()
+    row = row_by(Checkpoint, tenant_id=run.tenant_id, run_id=run.id)
     if row is None or row.opaque is None:
         return {}
     data = json.loads(decrypt(bytes(row.opaque)))

@@ -44,14 +44,18 @@ def owners_of(session: SessionRow, principal: str) -> tuple[str, ...]:
 
 
 def owned_bodies(session: SessionRow, owners: Iterable[str]) -> QuerySet[Body]:
-    """What is left in this session of these owners' content. A plan kept without what was erased of it is no content."""
+    """What is left in this session of these owners' content."""
+    return remaining_bodies(session).filter(owner__in=tuple(owners))
+
+
+def remaining_bodies(session: SessionRow) -> QuerySet[Body]:
+    """What is left of everybody's content. A plan kept without what was erased of it is no content."""
     kept = PlanRow.objects.filter(
         tenant_id=session.tenant_id, session_id=session.id, redacted_body_id__isnull=False
     )
     return Body.objects.filter(
         tenant_id=session.tenant_id,
         session_id=session.id,
-        owner__in=tuple(owners),
         erased_at__isnull=True,
     ).exclude(id__in=kept.values("redacted_body_id"))
 

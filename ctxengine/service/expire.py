@@ -6,19 +6,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models.functions import Now
+from django.db.models import DurationField, ExpressionWrapper, F, OuterRef, Subquery, Value
+from django.db.models.functions import Coalesce, Now
 
-from ctxengine.ledger.models import Idempotency, Job
+from ctxengine.ledger.models import Idempotency, Job, RetentionRule
 from ctxengine.service.imports.staged import drop_forgotten
 from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.enqueue import enqueue
 from ctxengine.service.jobs.wait_for import FINAL
+from ctxengine.service.retention.apply import ask_for_retention
+from ctxengine.service.retention.kinds import BY_NAME, FOR_EVER
 from ctxengine.service.specs import Actor
 
 KEEP_ANSWERS = timedelta(hours=24)
 """How long a repeated write gets the same answer."""
-KEEP_JOBS = timedelta(days=30)
-"""How long an ended job stays to be looked at."""
 _PORTION = 1000
 _TENANTS = 50
 
@@ -26,6 +27,7 @@ _TENANTS = 50
 def ask_for_upkeep() -> int:
     """Ask for one `upkeep.expire` for each tenant that has something to remove; gives how many. Forgotten uploads go now."""
     drop_forgotten()
+    ask_for_retention()
     tenants = [*_old_answers().values_list("tenant_id", flat=True).distinct()[:_TENANTS]]
     tenants += _old_jobs().values_list("tenant_id", flat=True).distinct()[:_TENANTS]
     for tenant_id in sorted(set(tenants)):
@@ -60,7 +62,11 @@ def _old_answers() -> Any:
 
 
 def _old_jobs() -> Any:
-    return Job.objects.filter(state__in=FINAL, finished_at__lt=Now() - KEEP_JOBS)
+    rule = RetentionRule.objects.filter(tenant_id=OuterRef("tenant_id"), kind="jobs")
+    days = Coalesce(Subquery(rule.values("days")[:1]), BY_NAME["jobs"].default_days)
+    kept = ExpressionWrapper(days * Value(timedelta(days=1)), output_field=DurationField())
+    ended = Job.objects.filter(state__in=FINAL).annotate(days=days, kept=kept)
+    return ended.exclude(days=FOR_EVER).filter(finished_at__lt=Now() - F("kept"))
 
 
 def _remove_answers(tenant: UUID) -> int:

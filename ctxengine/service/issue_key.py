@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 
 from ctxengine.ledger.models import ApiKey, Scope
+from ctxengine.ledger.rows import row_by
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
 from ctxengine.service.specs import Actor, ServiceError
@@ -96,7 +97,7 @@ def authenticate_key(raw: str) -> KeyIdentity:
     Raises:
         ServiceError: 401 when it is unknown, revoked or expired; the answer does not say which.
     """
-    row = ApiKey.objects.filter(key_sha256=_hash(raw)).first()
+    row = row_by(ApiKey, key_sha256=_hash(raw))
     now = utc_now()
     if row is None or row.revoked_at or (row.expires_at and row.expires_at <= now):
         raise ServiceError(

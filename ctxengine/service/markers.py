@@ -6,28 +6,21 @@ from datetime import datetime
 from typing import Any
 
 from ctxengine.engine.build import remarked
-from ctxengine.engine.cache.predict import Entry
 from ctxengine.engine.cache.reach import INTERMEDIATE, may_be_out_of_reach, within_reach
 from ctxengine.engine.cache.rules import cache_rules
-from ctxengine.engine.cache.trail import trail_of
+from ctxengine.engine.cache.trail import Trail
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.wire.base import Marker
-from ctxengine.ledger.models import RequestRow, SessionRow
+from ctxengine.service.left_before import LeftBefore
 
 
-def reaching(session: SessionRow, built: ModelRequest, at: datetime) -> ModelRequest:
+def reaching(left: LeftBefore, built: ModelRequest, trail: Trail, at: datetime) -> ModelRequest:
     """A request about to be recorded, with an intermediate marker where it needs one."""
     rules = cache_rules(built.renderer.api, built.plan.provider, built.plan.model)
     if not may_be_out_of_reach(built, rules):
         return built
-    rows = RequestRow.objects.filter(
-        tenant_id=session.tenant_id, session_id=session.id, status="answered"
-    )
-    left = rows.order_by("-number").values_list("cache__entries", flat=True).first()
-    entries = [Entry(**entry) for entry in left or ()]
-    return remarked(
-        built, within_reach(built, trail_of(built), entries, rules=rules, now=at.timestamp())
-    )
+    entries = left.answered.entries if left.answered is not None else ()
+    return remarked(built, within_reach(built, trail, entries, rules=rules, now=at.timestamp()))
 
 
 def as_recorded(built: ModelRequest, cache: dict[str, Any]) -> ModelRequest:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.reading import Reading, read_directive
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.turns.turn import Turn
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.run_facts import served_by
 from ctxengine.service.specs import ReadingSpec
@@ -51,6 +55,23 @@ def reading_drafts(
             owner=session.principal,
         )
     ]
+
+
+def readings_of(log: SessionLog, turns: Sequence[Turn]) -> dict[int, Reading]:
+    """The readings recorded for these consecutive turns, by number; those that were erased are missing."""
+    runs = {str(turn.units[0].items[0].run): turn.number for turn in turns}
+    taken = log.latest({EventType.READING_TAKEN}, after=turns[0].first) if turns else ()
+    found = {
+        runs[event.run]: event.body.id
+        for event in reversed(taken)
+        if event.run in runs and event.body is not None
+    }
+    texts = log.texts(found.values()) if found else {}
+    return {
+        number: Reading.model_validate_json(text)
+        for number, body in found.items()
+        if (text := texts.get(body)) is not None
+    }
 
 
 def _lexical(plan: Plan, said: EventDraft) -> Reading:

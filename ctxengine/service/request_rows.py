@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ctxengine.engine.budget.demand import Raise
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
@@ -17,7 +18,7 @@ from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import Prepared, StepInputs
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.cache_use import cache_json, cache_of
+from ctxengine.service.cache_use import cache_json
 from ctxengine.service.compactors import MadeFor, pressure_compactions
 
 
@@ -40,32 +41,15 @@ def step_drafts(
         owner: principal whose erasure takes the summaries along.
     """
     allocation = prepared.allocation
-    drafts = [
-        EventDraft(
-            type=EventType.YIELD_APPLIED,
-            trust=Trust.PLATFORM,
-            run=run,
-            payload={
-                "class": raised.budget_class.value,
-                "floor_sequence": raised.floor,
-                "model": model,
-                "plan_total": built.budget.total,
-                "policy": prepared.inputs.policy,
-                "before": raised.before,
-                "after": raised.after,
-                "items": raised.items,
-                "forced_by": str(request_id),
-            },
-        )
-        for raised in allocation.raises
-    ]
+    made_for = MadeFor(built.budget.total, model, prepared.inputs.policy, str(request_id))
+    drafts = yield_drafts(allocation.raises, made_for, run=run)
     drafts += pressure_compactions(
         prepared,
         drafts,
         first=first,
         run=run,
         owner=owner,
-        made_for=MadeFor(built.budget.total, model, prepared.inputs.policy, str(request_id)),
+        made_for=made_for,
     )
     if allocation.under_pressure:
         drafts.append(
@@ -87,6 +71,29 @@ def step_drafts(
         EventDraft(type=EventType.REQUEST_STARTED, trust=Trust.PLATFORM, run=run, payload=payload)
     )
     return drafts
+
+
+def yield_drafts(raises: Sequence[Raise], made_for: MadeFor, *, run: str) -> list[EventDraft]:
+    """The floors that rise before a request."""
+    return [
+        EventDraft(
+            type=EventType.YIELD_APPLIED,
+            trust=Trust.PLATFORM,
+            run=run,
+            payload={
+                "class": raised.budget_class.value,
+                "floor_sequence": raised.floor,
+                "model": made_for.model,
+                "plan_total": made_for.plan_total,
+                "policy": made_for.policy,
+                "before": raised.before,
+                "after": raised.after,
+                "items": raised.items,
+                "forced_by": made_for.forced_by,
+            },
+        )
+        for raised in raises
+    ]
 
 
 def pressure_draft(
@@ -142,7 +149,7 @@ def fresh_digest(built: ModelRequest) -> str:
 
 def summary_digest(built: ModelRequest) -> str:
     """Digest of row 9 as rendered."""
-    return next((s.digests[0] for s in built.stretches if not s.units and s.row == 9), "")
+    return "".join(s.digests[0] for s in built.stretches if not s.units and s.row == 9)
 
 
 def legacy_excerpts(built: ModelRequest) -> int:
@@ -168,9 +175,13 @@ def request_row(
     built: ModelRequest,
     at: datetime,
     build_ms: float,
-    reconstructed: bool = False,
+    cache: dict[str, Any] | None = None,
 ) -> RequestRow:
-    """The row of a built request; `session.requests` must be the count before it."""
+    """The row of a built request; `session.requests` must be the count before it.
+
+    Args:
+        cache: what it is expected to read; None for one that is reconstructed, of which nothing is predicted.
+    """
     recorded = inputs.model_copy(
         update={
             "opaque": {
@@ -203,14 +214,14 @@ def request_row(
         inputs=recorded.model_dump(mode="json"),
         manifest=built.manifest.as_json(),
         budget=built.budget.model_dump(mode="json"),
-        cache=cache_json(built) if reconstructed else cache_of(session, built, at, run.id),
+        cache=cache_json(built) if cache is None else cache,
         request_sha256=built.request_sha256,
         prefix_sha256=built.plan.prefix_sha256,
         wire_prefix_sha256=built.plan.wire_prefix_sha256,
         total_tokens=built.budget.request,
         body_bytes=len(built.body),
         body_chars=len(built.body.decode("utf-8", "surrogatepass")),
-        reconstructed=reconstructed,
+        reconstructed=cache is None,
         build_ms=build_ms,
         created_at=at,
     )

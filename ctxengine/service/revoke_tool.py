@@ -65,6 +65,8 @@ def _change(actor: Actor, session: SessionRow, name: str, note: str, *, revoked:
                 action="tool.revoked" if revoked else "tool.restored",
                 target=f"{session.id}/{meant}",
                 reason=note,
+                before={"revoked": not revoked},
+                after={"revoked": revoked},
             )
     return ToolAct(meant, revoked, batch.head.sequence)
 

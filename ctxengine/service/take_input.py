@@ -8,7 +8,7 @@ from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.access import head_of_open, open_run_of, session_of
 from ctxengine.service.child_seed import message_drafts
 from ctxengine.service.clock import utc_now
 from ctxengine.service.races import redo_once
@@ -32,8 +32,7 @@ def take_input(*, actor: Actor, run_id: UUID, spec: TakeInput) -> ResultsTaken:
 def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeInput) -> ResultsTaken:
     log, now = log_of(session), utc_now()
     with refusing():
-        head = log.head()
-        still_open(run)
+        head = head_of_open(log, session, run)
         drafts = message_drafts(
             log,
             session,

@@ -15,7 +15,7 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import Head
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.access import head_of_open, open_run_of, session_of
 from ctxengine.service.bound_reasoning import counted
 from ctxengine.service.boundary.inline import window_draft, without_windows
 from ctxengine.service.cache_verdict import shortfall_draft
@@ -109,8 +109,7 @@ def current_request(run: RunRow, named: UUID | None) -> RequestRow:
 def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) -> ResponseTaken:
     now, log = utc_now(), log_of(session)
     with refusing():
-        head = log.head()
-        still_open(run)
+        head = head_of_open(log, session, run)
         request = current_request(run, spec.request_id)
         interrupted = _refuse_superseded(log, request, head)
         if any(call.run == str(run.id) for call in log.open_calls()):

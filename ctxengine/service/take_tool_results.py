@@ -18,7 +18,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.working_state.outcomes import Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import open_run_of, session_of, still_open
+from ctxengine.service.access import head_of_open, open_run_of, session_of
 from ctxengine.service.child_run import child_answer
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import content_draft
@@ -52,8 +52,7 @@ def take_tool_results(*, actor: Actor, run_id: UUID, spec: TakeToolResults) -> R
 def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults) -> ResultsTaken:
     log, now = log_of(session), utc_now()
     with refusing():
-        head = log.head()
-        still_open(run)
+        head = head_of_open(log, session, run)
         waiting = [call for call in log.open_calls() if call.run == str(run.id)]
         matched = match_calls(spec.results, waiting)
         plan = plan_of_session(session, log)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
-from ctxengine.engine.events import EventType
+from ctxengine.engine.event_types import ERASURES
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.chain import first_damage
 from ctxengine.engine.log.records import EventRecord
@@ -109,7 +109,8 @@ def _first_bad_plan(row: SessionRow) -> int | None:
     log = log_of(row)
     kept = {
         name: digest
-        for event in log.every(EventType.PERSON_ERASED)
+        for erasure in ERASURES
+        for event in log.every(erasure)
         for name, digest in event.payload.get("kept", {}).items()
     }
     plans = PlanRow.objects.filter(tenant_id=row.tenant_id, session_id=row.id)

@@ -26,6 +26,7 @@ from ctxengine.engine.standing import Standing, standing_of
 from ctxengine.engine.turns.card import TurnCard
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, SessionRow
+from ctxengine.ledger.rows import row_by
 from ctxengine.ledger.warm import KnownUnits, WarmLog
 from ctxengine.service.access import plan_row_of
 from ctxengine.service.legs.memory import LegMemory
@@ -151,8 +152,10 @@ def plan_of_session(session: SessionRow, log: PostgresLog) -> Plan:
     Raises:
         LookupError: its texts were erased.
     """
-    rows = PlanRow.objects.filter(tenant_id=session.tenant_id, session_id=session.id)
-    return _SESSIONS.of(session.tenant_id, session.id).plan(log, rows.latest("epoch"))
+    newest = row_by(PlanRow, newest="epoch", tenant_id=session.tenant_id, session_id=session.id)
+    if newest is None:
+        raise PlanRow.DoesNotExist(f"Session {session.id} has no plan.")
+    return _SESSIONS.of(session.tenant_id, session.id).plan(log, newest)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ctxengine.engine.events import EventType
-from ctxengine.engine.log.records import Head
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Body, Checkpoint, RunRow
@@ -36,15 +35,20 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], No
     """Lets somebody else act as soon as the log's head was read, outside of any transaction of the use case."""
 
     def arrange(act: Callable[[], Any]) -> None:
-        head = PostgresLog.head
+        looks = {name: getattr(PostgresLog, name) for name in ("head", "head_and_run")}
 
-        def slower(self: PostgresLog) -> Head:
-            seen = head(self)
-            monkeypatch.setattr(PostgresLog, "head", head)
-            act()
-            return seen
+        def slower(look: Callable[..., Any]) -> Callable[..., Any]:
+            def looked(*given: Any) -> Any:
+                seen = look(*given)
+                for name, known in looks.items():
+                    monkeypatch.setattr(PostgresLog, name, known)
+                act()
+                return seen
 
-        monkeypatch.setattr(PostgresLog, "head", slower)
+            return looked
+
+        for name, look in looks.items():
+            monkeypatch.setattr(PostgresLog, name, slower(look))
 
     return arrange
 

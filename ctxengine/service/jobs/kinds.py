@@ -70,6 +70,10 @@ KINDS: tuple[JobKind, ...] = (
         "Measure how much of its window a model can use",
     ),
     JobKind(
+        "capacity.look", "probe", f"{_SERVICE}.probe.look:run", 2, 12,
+        "Ask the provider whether a measured model is still the same",
+    ),
+    JobKind(
         "plan.measure", "probe", f"{_SERVICE}.measure_plan:run", 4, 12,
         "Ask the provider how many tokens a pinned plan has",
     ),
@@ -84,6 +88,10 @@ KINDS: tuple[JobKind, ...] = (
     JobKind(
         "upkeep.expire", "upkeep", f"{_SERVICE}.expire:run", 3, 12,
         "Remove what has passed its keeping time",
+    ),
+    JobKind(
+        "upkeep.retain", "upkeep", f"{_SERVICE}.retention.apply:run", 5, 15,
+        "Take away what has passed the tenant's keeping times",
     ),
     JobKind(
         "search.index", "upkeep", f"{_SERVICE}.search.job:run", 4, 15,

@@ -43,7 +43,7 @@ def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "") -> Job:
             action="probe.started",
             target=f"{wanted.provider}/{wanted.model}",
             reason=cause,
-            after={"largest": wanted.largest, "hosted": wanted.hosted},
+            after={"largest": wanted.largest, "hosted": wanted.hosted, "exact": wanted.exact},
         )
         return _enqueued(actor, wanted, cause)
 
@@ -69,6 +69,7 @@ def probe_arguments(wanted: ProbeWanted) -> dict[str, Any]:
         "largest": wanted.largest,
         "time_box_s": wanted.time_box_s,
         "hosted": wanted.hosted,
+        "exact": wanted.exact,
     }
 
 
@@ -107,6 +108,7 @@ def run(context: JobContext) -> dict[str, Any]:
         largest=arguments["largest"],
         time_box_s=arguments["time_box_s"],
         hosted=arguments["hosted"],
+        exact=arguments.get("exact", False),
     )
     window = profile_of(context.job.tenant_id, wanted.provider, wanted.model).declared_window
     steps = max(1, len(rungs(window, largest=wanted.largest)) * 4)

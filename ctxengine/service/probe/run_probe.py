@@ -30,6 +30,7 @@ from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.probe.ladder import Climb, Prefix, World
 from ctxengine.service.probe.profiles import is_local, keep_profile, newest_row
+from ctxengine.service.probe.sibling import carried_over, cheapest_of_family
 from ctxengine.service.refusals import refusing
 from ctxengine.service.side_calls import side_call
 from ctxengine.service.spec_base import Spec
@@ -39,7 +40,7 @@ from ctxengine.service.wiring import counter_of, facts_about, log_of, plan_from,
 PROBE_VERSION = "probe@1"
 SAMPLE_TIMEOUT_S = 900.0
 """A small model on a busy processor may read its largest rung for minutes."""
-_METADATA_TIMEOUT_S = 10.0
+METADATA_TIMEOUT_S = 10.0
 _LOOK_S = 0.25
 """How often a rest looks whether the probe is still wanted."""
 
@@ -56,6 +57,8 @@ class ProbeWanted(Spec):
     time_box_s: float = Field(default=600.0, gt=0, le=86_400)
     hosted: bool = False
     """The operator has agreed to what a probe of a hosted model costs."""
+    exact: bool = False
+    """Ask this very model, though a cheaper one of its hosted family could be asked in its place."""
 
 
 Seen = Callable[[Sequence[Observation], Sample | None], None]
@@ -123,7 +126,10 @@ def measure(
         ProviderError: a sample could not be sent.
     """
     check_allowed(wanted)
-    known = _with_ratio(_metadata(wanted), actor.tenant_id)
+    listed = _listed(wanted.provider)
+    own = _with_ratio(described(wanted.provider, wanted.model, listed), actor.tenant_id)
+    asked = _asked(wanted, listed)
+    known = own if asked == own.model else described(wanted.provider, asked, listed)
     prefix = _prefix(actor, wanted.session_id)
     started = time.monotonic()
 
@@ -151,13 +157,22 @@ def measure(
     )
     climb = Climb(
         profile=known,
-        counter=counter_of(wanted.provider, wanted.model),
+        counter=counter_of(wanted.provider, asked),
         world=world,
         prefix=prefix,
         largest=wanted.largest,
         time_box_s=wanted.time_box_s,
     )
-    return climb.run()
+    found = climb.run()
+    return found if asked == own.model else carried_over(own, found)
+
+
+def _asked(wanted: ProbeWanted, listed: Sequence[ModelInfo]) -> str:
+    """The model that the samples go to."""
+    if wanted.exact or is_local(wanted.provider):
+        return wanted.model
+    names = [info.name for info in listed]
+    return cheapest_of_family(wanted.provider, wanted.model, listed=names)
 
 
 def _with_ratio(known: CapacityProfile, tenant_id: UUID) -> CapacityProfile:
@@ -176,23 +191,27 @@ def _rest(cancelled: Cancelled, seconds: float) -> None:
         time.sleep(min(left, _LOOK_S))
 
 
-def _metadata(wanted: ProbeWanted) -> CapacityProfile:
-    """The metadata rung: what the provider says of the model, else what is known of its name.
+def _listed(provider: str) -> Sequence[ModelInfo]:
+    """What the provider lists; nothing where it does not answer.
 
     Raises:
         ProviderError: the provider cannot be called at all.
     """
-    facts = facts_about(wanted.provider, wanted.model)
     try:
-        listed = adapter_for(wanted.provider).models(timeout_s=_METADATA_TIMEOUT_S)
+        return adapter_for(provider).models(timeout_s=METADATA_TIMEOUT_S)
     except ProviderError as error:
         if error.code in {"no_key", "not_allowed", "not_supported", "auth"}:
             raise
-        listed = ()
-    info = next((model for model in listed if model.name == wanted.model), None)
+        return ()
+
+
+def described(provider: str, model: str, listed: Sequence[ModelInfo]) -> CapacityProfile:
+    """The metadata rung: what the provider says of the model, else what is known of its name."""
+    facts = facts_about(provider, model)
+    info = next((info for info in listed if info.name == model), None)
     return metadata_profile(
-        provider=wanted.provider,
-        model=wanted.model,
+        provider=provider,
+        model=model,
         declared_window=(info.window if info else None) or facts.window,
         max_output=(info.max_output if info else None) or facts.max_output,
         metadata_digest=_digest(info) if info else "",
@@ -200,8 +219,9 @@ def _metadata(wanted: ProbeWanted) -> CapacityProfile:
 
 
 def _digest(info: ModelInfo) -> str:
+    """Changes with the weights behind the name, and with what they are served with."""
     text = json.dumps([info.name, info.window, info.max_output, info.digest])
-    return info.digest or sha256_hex(text.encode())[:16]
+    return sha256_hex(text.encode())[:16]
 
 
 def _prefix(actor: Actor, session_id: UUID | None) -> Prefix:

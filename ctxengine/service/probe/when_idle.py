@@ -8,13 +8,14 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Q
 
-from ctxengine.engine.capacity.profile import CapacityProfile, is_stale
+from ctxengine.engine.capacity.profile import CapacityProfile, why_stale
 from ctxengine.ledger.models import Job, JobState, RunRow, SessionRow
 from ctxengine.providers.adapters.registry import listed_address
 from ctxengine.service.clock import utc_now
 from ctxengine.service.jobs.enqueue import enqueue
 from ctxengine.service.probe.feedback import ENGINES_WITH_PROFILES
 from ctxengine.service.probe.job import KIND, STEPPED_ASIDE, flight_of, probe_arguments
+from ctxengine.service.probe.look import look_when_idle
 from ctxengine.service.probe.profiles import is_local, newest_row
 from ctxengine.service.probe.run_probe import ProbeWanted
 from ctxengine.service.specs import Actor
@@ -29,12 +30,16 @@ BUSY_FOR = timedelta(minutes=2)
 def probe_when_idle(session: SessionRow) -> Job | None:
     """Ask for a probe of a session's model where one is due; None where it is not, or where none may be made.
 
-    One at a time for each model; a real turn that wants the model ends it (`step_aside`).
+    One at a time for each model; a real turn that wants the model ends it (`step_aside`). While the profile is fresh, the
+    provider is asked now and then whether the model is still the same (`look`).
     """
     if session.engine not in ENGINES_WITH_PROFILES or session.import_sha256:
         return None
     tenant, provider, model = session.tenant_id, session.provider, session.model
-    if not _eligible(provider) or not _due(tenant, provider, model) or _in_use(session):
+    if not _due(tenant, provider, model):
+        look_when_idle(tenant, provider, model)
+        return None
+    if not _eligible(provider) or _in_use(session):
         return None
     if _rests(tenant, provider, model):
         return None
@@ -61,7 +66,7 @@ def _due(tenant: UUID, provider: str, model: str) -> bool:
     if row is None:
         return True
     profile = CapacityProfile.model_validate(row.profile)
-    return is_stale(profile, now=utc_now(), local=is_local(provider))
+    return why_stale(profile, now=utc_now(), local=is_local(provider)) is not None
 
 
 def _in_use(session: SessionRow) -> bool:

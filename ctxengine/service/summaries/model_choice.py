@@ -70,7 +70,7 @@ def writer_of(plan: Plan, *, input_tokens: int, output_tokens: int) -> Writer:
         facts = model_facts(provider, model)
         return Writer(provider, model, facts.window, facts.max_output, "named")
     own = _of_session(plan)
-    candidates = [own, *_candidates(plan.provider)]
+    candidates = [own, *text_models(plan.provider)]
     fitting = [w for w in candidates if w.room(output_tokens) >= input_tokens]
     if not fitting:
         largest = max(w.room(output_tokens) for w in candidates)
@@ -135,7 +135,8 @@ def _of_session(plan: Plan) -> Writer:
 
 
 @lru_cache(maxsize=16)
-def _candidates(provider: str) -> tuple[Writer, ...]:
+def text_models(provider: str) -> tuple[Writer, ...]:
+    """The models of a provider's own that write text, of which windows and prices are known."""
     priced_as = PRICED_AS.get(provider, provider)
     pattern = _WRITES_TEXT.get(priced_as)
     if pattern is None:

@@ -19,12 +19,14 @@ from ctxengine.engine.turns.closed import turns_not_closed
 from ctxengine.engine.turns.closing import Closing, bare_closing_of, closing_of
 from ctxengine.engine.turns.own_words import OwnWords, own_words
 from ctxengine.engine.turns.presentation import presentations_of
+from ctxengine.engine.turns.reading_key import reading_key
 from ctxengine.engine.turns.similarity import text_to_embed
 from ctxengine.engine.turns.turn import Turn
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.ledger.postings import index_turn
 from ctxengine.service.clock import utc_now
+from ctxengine.service.readings import readings_of
 from ctxengine.service.turns.embedder import configured_embedder, embedded
 from ctxengine.service.wiring import counter_of
 
@@ -80,6 +82,7 @@ def closings_of(
     before = max(0, log.at(turns[0].first).tokens - EVIDENCE_TOKENS)
     first = log.first(SumColumn.TOKENS, before, turns[0].first).sequence
     words = _words(turns, SessionTexts(log, below, first))
+    readings = readings_of(log, turns)
     ends = [*(following.first for following in turns[1:]), below]
     made = []
     for turn, own, end in zip(turns, words, ends, strict=True):
@@ -92,6 +95,7 @@ def closings_of(
                 counter=counter,
                 words=own or own_words([turn], SessionTexts(log, below, first))[0],
                 presentations=presentations_of(log, turn.first, end - 1),
+                reading=reading_key(turn, readings.get(turn.number)),
                 owner=session.principal,
             )
         except _PASSED_ON:

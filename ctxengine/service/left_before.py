@@ -1,0 +1,69 @@
+"""What a session's earlier requests left behind for its next one: when they went out, and what the newest answer kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from ctxengine.engine.cache.predict import Entry
+from ctxengine.ledger.models import SessionRow
+
+LATEST = 20
+"""Requests that are looked at, the newest first."""
+
+_READ = (
+    "WITH latest AS (SELECT number, created_at, status FROM request"
+    " WHERE tenant_id = %s AND session_id = %s ORDER BY number DESC LIMIT %s)"
+    " SELECT l.created_at, a.id, a.run_id, a.epoch, a.model, (a.inputs->>'head')::bigint,"
+    " jsonb_build_object('entries', a.cache->'entries', 'reach', a.cache->'reach', 'images', a.cache->'images')"
+    " FROM latest l LEFT JOIN request a ON a.tenant_id = %s AND a.session_id = %s AND a.number = l.number"
+    " AND a.number = (SELECT max(number) FROM latest WHERE status = 'answered') ORDER BY l.number DESC"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The newest answered request."""
+
+    id: UUID
+    run_id: UUID
+    epoch: int
+    model: str
+    head: int
+    """The log's head when it was built."""
+    entries: tuple[Entry, ...]
+    reach: str
+    images: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBefore:
+    """What the latest requests of a session left."""
+
+    times: tuple[float, ...] = ()
+    """When they were built, in seconds since the epoch, the newest first."""
+    answered: Answered | None = None
+    """None where none of them was answered: a request that was refused, or never sent, has left nothing to count on."""
+
+
+def left_before(session: SessionRow) -> LeftBefore:
+    """Read it in one round trip."""
+    key = (session.tenant_id, session.id)
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, (*key, LATEST, *key))
+        rows = cursor.fetchall()
+    found = next((row for row in rows if row[1] is not None), None)
+    times = tuple(created.timestamp() for created, *_ in rows)
+    return LeftBefore(times, _answered(*found[1:]) if found is not None else None)
+
+
+def _answered(id: UUID, run_id: UUID, epoch: int, model: str, head: int, stored: str) -> Answered:
+    cache: dict[str, Any] = json.loads(stored)
+    entries = tuple(Entry(**entry) for entry in cache["entries"] or ())
+    return Answered(
+        id, run_id, epoch, model, head, entries, cache["reach"] or "", bool(cache["images"])
+    )
