@@ -38,6 +38,7 @@ from api.v1.replays import LabReplayView, ReplayStepsView, ReplaysView
 from api.v1.requests import DiffView, ReplayView, RequestBodyView, RequestsView, RequestView
 from api.v1.reset import ResetView
 from api.v1.responses import ResponsesView
+from api.v1.retention import RetentionView
 from api.v1.runs import RunsView
 from api.v1.sessions import SessionsView
 from api.v1.tool_acts import RestoreToolView, RevokeToolView
@@ -108,6 +109,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("docs/", docs, name="api-docs"),
     path("v1/sessions", SessionsView.as_view(), name="api-sessions"),
+    path("v1/retention", RetentionView.as_view(), name="api-retention"),
     path(_SESSION, ConfiguredSessionView.as_view(), name="api-session"),
     path(f"{_SESSION}/working-state", WorkingStateView.as_view(), name="api-working-state"),
     path(f"{_SESSION}/compactions", CompactionsView.as_view(), name="api-compactions"),

@@ -49,6 +49,10 @@ class Claude:
         self._previous = answer.parse().id
         return answer.http_response.text
 
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
 
 if __name__ == "__main__":
     raise SystemExit(run_agent(Claude, __doc__))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from contextlib import closing
 
 from examples.engine import Agent, Engine, EngineRefused, Model, Tally, converse
 
@@ -34,7 +35,7 @@ def run_agent(make: Callable[..., Model], about: str | None) -> int:
         thinking=args.thinking,
     )
     try:
-        with Engine(args.engine_url, args.engine_key) as engine:
+        with closing(model), Engine(args.engine_url, args.engine_key) as engine:
             tally = converse(Agent(engine, model, instructions=INSTRUCTIONS), args.turns)
     except (EngineRefused, RuntimeError) as error:
         print(f"{type(error).__name__}: {error}")

@@ -50,6 +50,10 @@ class Model(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Hang up; the SDKs keep connections open for the next call."""
+        ...
+
 
 @dataclass
 class Tally:

@@ -45,6 +45,10 @@ class ChatModel:
             raise ModelRefused(503, str(error)) from error
         return answer.http_response.text
 
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
 
 if __name__ == "__main__":
     raise SystemExit(run_agent(ChatModel, __doc__))

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -71,7 +71,7 @@ def run_all(
     failed = False
     for model in models:
         try:
-            with Engine(url, key) as engine:
+            with closing(model), Engine(url, key) as engine:
                 agent = Agent(engine, model, instructions=INSTRUCTIONS)
                 tally = converse(agent, turns, Trouble(provider_url, model) if trouble else None)
         except (EngineRefused, RuntimeError) as error:

@@ -9,13 +9,25 @@ from uuid import UUID
 
 from ctxengine.ledger.models import AlertChange, AlertRule
 from ctxengine.ledger.queries.audit import AuditLine
+from ctxengine.ledger.queries.news import Newer
 from ctxengine.ledger.queries.paging import Page
 from ctxengine.ledger.queries.people import KeyLine, MemberLine
 from ctxengine.ledger.queries.search import Hit, Lag, SearchFacets
 from ctxengine.ledger.queries.sessions import SessionLine
 from ctxengine.service.alerts.measures import Measure
 from ctxengine.service.issue_key import IssuedKey
+from ctxengine.service.retention.kinds import RetentionKind
 from inspector.contexts import SessionFrame, Shell, Tab, ViewsBox
+
+
+@dataclass(frozen=True, slots=True)
+class NewsFragment:
+    """What an open page has not shown yet."""
+
+    found: Newer
+    what: str
+    back: str
+    """Where it is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,31 @@ class AlertsPage:
     problem: str
     done: str
     given: Mapping[str, str]
+    may_act: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionLine:
+    """One kind of what is stored."""
+
+    kind: RetentionKind
+    days: int
+    """0: for ever."""
+    due: int
+    """How many are over that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPage:
+    """How long what is kept."""
+
+    shell: Shell
+    tabs: tuple[Tab, ...]
+    lines: tuple[RetentionLine, ...]
+    due: int
+    """Over their time, of all kinds."""
+    problem: str
+    done: str
     may_act: bool
 
 

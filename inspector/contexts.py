@@ -17,6 +17,7 @@ from ctxengine.ledger.queries.lookup import Found
 from ctxengine.ledger.queries.overview import Counts, WorstSession
 from ctxengine.ledger.queries.paging import Page
 from ctxengine.ledger.queries.promises import Promise
+from ctxengine.ledger.queries.request_facets import RequestFacets
 from ctxengine.ledger.queries.requests import RequestLine
 from ctxengine.ledger.queries.session import RunPage, SessionHead, Strip
 from ctxengine.ledger.queries.sessions import Facets, SessionLine
@@ -56,6 +57,8 @@ class Shell:
     crumbs: tuple[Crumb, ...] = ()
     keys: Mapping[str, str] | None = None
     """Addresses for the page's own keys: `next`, `previous`, `diff`, `raw`."""
+    news: str = ""
+    """Where the page asks whether there is something newer; empty where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,27 @@ class SessionsPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """One value that a filter can take."""
+
+    value: str
+    label: str
+    number: int | None
+    """How often it occurs in what was counted; None where it was not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A filter with a closed set of values."""
+
+    name: str
+    label: str
+    none: str
+    """What the choice of no value is called."""
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RequestsPage:
     """P4: requests across sessions."""
 
@@ -141,10 +165,8 @@ class RequestsPage:
     query: str
     problem: str
     chosen: dict[str, str]
-    models: tuple[str, ...]
-    statuses: tuple[str, ...]
-    classes: tuple[tuple[str, str], ...]
-    """Budget classes that can yield, with their titles."""
+    selects: tuple[Select, ...]
+    facets: RequestFacets
     page: Page[RequestLine]
     narrowed: tuple[tuple[str, str], ...]
     """Filters without a field in the form, as another page's figure set them."""

@@ -38,6 +38,8 @@ class Curve:
     limit: float | None
     """Height of the budget's line."""
     legend: tuple[Key, ...]
+    nothing: str
+    """Said instead, where there are no columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Plan:
     why: str
     bars: tuple[Bar, ...]
     label: Callable[[float], str]
+    nothing: str = "No request was built."
+    """What it means that every step has nothing of it."""
 
 
 def _fate(name: str) -> Callable[[StepData], float]:
@@ -70,6 +74,7 @@ CURVES: tuple[Plan, ...] = (
         "at the list prices of the day; a tall column is a cache that was missed",
         (Bar("f-accent", "US dollars", lambda step: (step["cost"] or 0) / 1_000_000),),
         lambda value: f"${value:.4f}".rstrip("0").rstrip(".") if value else "$0",
+        "No price is known for this model.",
     ),
     Plan(
         "Facts that the answer used",
@@ -80,6 +85,7 @@ CURVES: tuple[Plan, ...] = (
             Bar("f-bad", "gone", _fate("gone")),
         ),
         number,
+        "No answer used a fact that stood earlier in the session.",
     ),
 )
 
@@ -103,7 +109,10 @@ def _drawn(
 ) -> Curve:
     shown = _thinned(plan, steps)
     sums = [_sum(plan, step) for step in shown]
+    if not any(sums):
+        shown = []
     high = max([*sums, float(budget or 0)], default=0.0) or 1.0
+    marks = {plan.label(high * share): share for share in (1.0, 0.5, 0.0)}
     width = 100 / max(1, len(shown))
     columns = tuple(
         Column(
@@ -119,12 +128,13 @@ def _drawn(
         title=plan.title,
         why=plan.why,
         columns=columns,
+        # A label that says the same as another one is left out: between 0 and 1 facts there is nothing to mark.
         grid=tuple(
-            Mark(f"{_TOP + HEIGHT * (1 - share):.2f}", plan.label(high * share))
-            for share in (0.0, 0.5, 1.0)
+            Mark(f"{_TOP + HEIGHT * (1 - share):.2f}", label) for label, share in marks.items()
         ),
         limit=round(_TOP + HEIGHT * (1 - budget / high), 2) if budget else None,
         legend=tuple(Key(bar.css, bar.label) for bar in plan.bars),
+        nothing=plan.nothing,
     )
 
 

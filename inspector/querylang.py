@@ -5,8 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.queries.cached import CacheBound
 
 _TERM = re.compile(r'(?:(?P<field>[a-z_]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+_SHARE = re.compile(r"(?P<side>[<>])(?P<figure>[0-9]{1,3}(?:\.[0-9]{1,6})?)(?P<percent>%?)")
+SHORT_TRUST = {
+    "external": Trust.EXTERNAL_UNTRUSTED.value,
+    "configuration": Trust.TRUSTED_CONFIGURATION.value,
+    **{level.value.lower(): level.value for level in Trust},
+}
+"""Trust levels by the words that people type."""
 
 
 class QueryError(ValueError):
@@ -77,3 +88,35 @@ def one_of_terms(terms: Mapping[str, str], name: str, allowed: tuple[str, ...]) 
     value = terms.get(name)
     if value is not None and value not in allowed:
         raise QueryError(f"{name}: is {', '.join(allowed[:-1])} or {allowed[-1]}, not {value}.")
+
+
+def trust_of(terms: Mapping[str, str]) -> str:
+    """The level of a `trust:` term, in any case and by its short word; empty when there is none.
+
+    Raises:
+        QueryError: there is no such level.
+    """
+    value = terms.get("trust")
+    if value is None:
+        return ""
+    level = SHORT_TRUST.get(value.lower())
+    if level is None:
+        known = "platform, configuration, user, model, memory or external"
+        raise QueryError(f"trust: is {known}, not {value}.")
+    return level
+
+
+def cache_bound(terms: Mapping[str, str]) -> CacheBound | None:
+    """The bound of a `cache:<0.9` or `cache:>50%` term; None when there is none.
+
+    Raises:
+        QueryError: the term is not written that way, or asks for more than everything.
+    """
+    value = terms.get("cache")
+    if value is None:
+        return None
+    match = _SHARE.fullmatch(value)
+    share = Decimal(match["figure"]) / (100 if match["percent"] else 1) if match else None
+    if match is None or share is None or share > 1:
+        raise QueryError(f"Write cache:<0.9 or cache:>50%, not cache:{value}.")
+    return CacheBound(share, under=match["side"] == "<")

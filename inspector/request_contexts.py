@@ -195,6 +195,8 @@ class JsonPage:
     newer: int | None
     only: str
     """Path of the single part shown; empty for all."""
+    waits: bool
+    """Whether the body is large and is asked for once the page stands."""
     gone: str
     """Why the body cannot be shown; empty when it can."""
     length: int

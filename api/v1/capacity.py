@@ -54,6 +54,11 @@ PROBE = Record(
     ),
     Member("time_box_s", Number(), note="Seconds after which the ladder ends; 600 when left out."),
     Member("hosted", Flag(), note="Agree to what probing a hosted model costs."),
+    Member(
+        "exact",
+        Flag(),
+        note="Ask this very model, not the cheapest of its hosted family in its place.",
+    ),
     spec=ProbeWanted,
 )
 

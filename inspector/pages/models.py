@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ctxengine.engine.capacity.profile import CapacityProfile, is_stale
+from ctxengine.engine.capacity.profile import CapacityProfile, Stale, measured, why_stale
 from ctxengine.ledger.queries.capacity import (
     ModelLine,
     model_detail,
@@ -19,6 +19,7 @@ from ctxengine.service.clock import utc_now
 from ctxengine.service.probe.job import start_probe
 from ctxengine.service.probe.profiles import is_local, profile_of
 from ctxengine.service.probe.run_probe import ProbeWanted
+from ctxengine.service.probe.sibling import cheapest_of_family
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.capacity_contexts import ModelPage, ModelsPage, ModelView
@@ -31,6 +32,13 @@ CSV_HEADER = (
     "provider", "model", "sessions", "declared_window", "verified_window", "horizon", "confidence", "measured_at",
     "cache", "factor", "samples",
 )  # fmt: skip
+STALE_WORDS = {
+    Stale.NEVER_PROBED: "never probed",
+    Stale.CHANGED: "another model answers to this name",
+    Stale.TIGHTENED: "a real turn went wrong near the horizon",
+    Stale.OLD: "too old",
+}
+"""Why a new probe is due."""
 _LEAST_MOST = (500, 2_000_000)
 _ADDRESSED = re.compile(r"[a-z-]{2,32}/[^\x00-\x1f]{1,200}?")
 
@@ -105,6 +113,7 @@ def _probe(request: HttpRequest, viewer: Viewer, provider: str, name: str) -> Ht
         model=name,
         largest=largest,
         hosted=bool(request.POST.get("hosted")),
+        exact=bool(request.POST.get("exact")),
     )
     try:
         if newest_probe(viewer.tenant_id, provider, name) is None:
@@ -125,12 +134,16 @@ def _view(viewer: Viewer, line: ModelLine) -> ModelView:
         else profile_of(viewer.tenant_id, line.provider, line.model)
     )
     local = is_local(line.provider)
+    stale = why_stale(profile, now=utc_now(), local=local)
+    sibling = "" if local else cheapest_of_family(line.provider, line.model)
     return ModelView(
         line=line,
         profile=profile,
-        measured=bool(profile.provenance.probed_at),
-        stale=is_stale(profile, now=utc_now(), local=local),
+        measured=measured(profile),
+        stale=STALE_WORDS[stale] if stale is not None and measured(profile) else "",
+        changed=stale is Stale.CHANGED,
         local=local,
+        sibling=sibling if sibling != line.model else "",
         key=key if _ADDRESSED.fullmatch(key := f"{line.provider}/{line.model}") else "",
     )
 

@@ -11,6 +11,7 @@ from inspector.render import Twin
 PAGES = (
     ("Jobs", "jobs"),
     ("Alerts", "alerts"),
+    ("Retention", "retention"),
     ("Audit", "audit"),
     ("API keys", "api-keys"),
     ("Members", "members"),

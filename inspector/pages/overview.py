@@ -20,6 +20,7 @@ from inspector.contexts import OverviewPage, Shell, Tile
 from inspector.figures import number, percent
 from inspector.filters import one_of
 from inspector.job_contexts import jobs_tile
+from inspector.live import list_news
 from inspector.metric_links import Links
 from inspector.render import Twin, show
 
@@ -37,7 +38,12 @@ def overview(request: HttpRequest, viewer: Viewer, twin: Twin = Twin.HTML) -> Ht
     counts = read.counts(viewer.tenant_id, since)
     kept = (*promises(viewer.tenant_id, since), _underestimates(found))
     page = OverviewPage(
-        shell=Shell(viewer, "Overview", "overview"),
+        shell=Shell(
+            viewer,
+            "Overview",
+            "overview",
+            news=list_news(request, viewer, "overview-news", None, now),
+        ),
         window=window,
         windows=tuple(WINDOWS),
         since=since,
@@ -69,13 +75,14 @@ def _tiles(slug: str, counts: Counts, found: Metrics) -> tuple[Tile, ...]:
 
 def _sessions(slug: str, counts: Counts, found: Metrics) -> Tile:
     address = reverse("inspector:sessions", args=[slug, Twin.HTML])
+    files = "1 file" if counts.imports == 1 else f"{number(counts.imports)} files"
     return Tile(
         "Active sessions",
         number(counts.sessions),
         f"{number(counts.imported)} imported",
         "plain",
         f"{number(counts.runs_open)} runs open now",
-        f"{number(found.totals.sessions)} sent a request; {number(counts.imports)} files imported",
+        f"{number(found.totals.sessions)} sent a request; {files} imported",
         address,
     )
 

@@ -25,6 +25,7 @@ from inspector.ruler import ruler_of
 
 _MARKER_WORDS = {
     "after_tools": "after tools",
+    "after_cards": "after cards",
     "after_system": "after system",
     "carried_history": "carried history",
     "run": "run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -22,6 +23,7 @@ from inspector.request_contexts import ItemsPage, ItemView, RequestFrame, SpanVi
 
 WINDOW = 100
 _EXPORT_WINDOW = 1_000
+"""Items read at once for a twin; the CSV has all of them, the JSON names the way to older ones."""
 _FILTERS = ("kind", "trust", "form", "row", "span")
 CSV_HEADER = (
     "item", "row", "form", "reason", "kind", "trust", "name", "source", "tokens", "bytes",
@@ -47,10 +49,12 @@ def request_items(
     frame = frame_of(viewer, request_id, "request-items", request)
     spans = _chosen(request, frame.request.manifest)
     cut = frame.request.manifest.cut
-    size = WINDOW if twin is Twin.HTML else _EXPORT_WINDOW
-    items, older = _items(request, viewer, frame, spans, size)
     if twin is Twin.CSV:
-        return csv_stream("items", CSV_HEADER, (_csv(item) for item in items))
+        every = _every(request, viewer, frame, spans)
+        return csv_stream("items", CSV_HEADER, (_csv(item) for item in every))
+    size = WINDOW if twin is Twin.HTML else _EXPORT_WINDOW
+    below = request.GET.get("below", "")
+    items, older = _items(request, viewer, frame, spans, size, below)
     page = ItemsPage(
         shell=shell_of(viewer, frame, "request-items", "Items"),
         frame=frame,
@@ -82,13 +86,29 @@ def _chosen(request: HttpRequest, manifest: Manifest) -> list[Span]:
     return [span for span in spans if span.form not in (Form.OUT, Form.EMPTY)]
 
 
+def _every(
+    request: HttpRequest, viewer: Viewer, frame: RequestFrame, spans: list[Span]
+) -> Iterator[ItemView]:
+    """All items of the filter, the newest window first."""
+    below = request.GET.get("below", "")
+    while True:
+        items, below = _items(request, viewer, frame, spans, _EXPORT_WINDOW, below)
+        yield from items
+        if not below:
+            return
+
+
 def _items(
-    request: HttpRequest, viewer: Viewer, frame: RequestFrame, spans: list[Span], size: int
+    request: HttpRequest,
+    viewer: Viewer,
+    frame: RequestFrame,
+    spans: list[Span],
+    size: int,
+    below: str,
 ) -> tuple[tuple[ItemView, ...], str]:
     bounds = [_bounds(span) for span in spans if span.from_item]
     if not bounds:
         return (), ""
-    below = request.GET.get("below", "")
     where = ItemFilter(
         first=min(first for first, _ in bounds),
         last=max(last for _, last in bounds),

@@ -18,23 +18,28 @@ from inspector.render import fragment, raw_download, show
 from inspector.request_contexts import JsonFragment, JsonLine, JsonPage
 from inspector.visible import hidden_count
 
-WINDOW = 150
+WINDOW = 60
+AT_ONCE_TOKENS = 16_000
+"""A request up to this size is rebuilt for the page; a larger one once the page stands, so that no page waits for it."""
 _INLINE_BYTES = 4_000
 """A part up to this size stands in the page; a larger one is loaded when it is opened."""
 _UNFOLDED_BYTES = 120
 """A part up to this size is unfolded at first."""
-_INLINE_BUDGET_BYTES = 40_000
-"""All parts of a page together, so that a page never grows with its session."""
+_INLINE_BUDGET_CHARS = 70_000
+"""All parts of a page together as HTML, so that a page never grows with its session."""
 
 
 @require_safe
 @member()
 def request_json(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
-    """The body in parts; the newest ones first in view, `?part=` shows one alone."""
+    """The body in parts, in windows; `?part=` shows one alone. A large body is rebuilt when `?show=1` asks for it."""
     frame = frame_of(viewer, request_id, "request-json", request)
+    asked = any(request.GET.get(name) for name in ("show", "from", "part"))
+    waits = not asked and frame.request.total_tokens > AT_ONCE_TOKENS
     gone, body = "", b"{}"
     try:
-        body = request_body(actor=viewer.actor, request_id=request_id)
+        if not waits:
+            body = request_body(actor=viewer.actor, request_id=request_id)
     except ServiceError as refused:
         if refused.status != GONE:
             raise
@@ -57,6 +62,7 @@ def request_json(request: HttpRequest, viewer: Viewer, request_id: UUID) -> Http
         older=max(0, first - WINDOW) if first else None,
         newer=first + WINDOW if not only and first + WINDOW < len(parts) else None,
         only=only,
+        waits=waits,
         gone=gone,
         length=len(body),
         markers_hidden=sum(hidden_count(line.part.raw) for line in lines),
@@ -96,11 +102,11 @@ def _part_or_404(parts: tuple[JsonPart, ...], path: str) -> JsonPart:
 
 def _lines(parts: tuple[JsonPart, ...]) -> tuple[JsonLine, ...]:
     lines: list[JsonLine] = []
-    left = _INLINE_BUDGET_BYTES
+    left = _INLINE_BUDGET_CHARS
     for part in parts:
-        fits = part.length <= min(_INLINE_BYTES, left)
-        left -= part.length if fits else 0
-        lines.append(
-            JsonLine(part, pretty(part.raw) if fits else "", part.length <= _UNFOLDED_BYTES)
-        )
+        html = pretty(part.raw) if part.length <= min(_INLINE_BYTES, left) else ""
+        if len(html) > left:
+            html = ""
+        left -= len(html)
+        lines.append(JsonLine(part, html, part.length <= _UNFOLDED_BYTES))
     return tuple(lines)

@@ -7,11 +7,13 @@ from typing import get_args
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from ctxengine.engine.budget.classes import YIELD_ORDER
+from ctxengine.engine.budget.classes import YIELD_ORDER, BudgetClass
 from ctxengine.engine.cache.verdict import VerdictClass
-from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Page, parse_cursor
+from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Cursor, Page, parse_cursor
+from ctxengine.ledger.queries.request_facets import RequestFacets, request_facets
 from ctxengine.ledger.queries.requests import (
     RequestFilter,
     RequestLine,
@@ -21,14 +23,22 @@ from ctxengine.ledger.queries.requests import (
     request_models,
 )
 from inspector.access import Viewer, member
-from inspector.contexts import RequestsPage, Shell
+from inspector.contexts import Option, RequestsPage, Select, Shell
 from inspector.filters import AskError, checked, free, identifier, moment, one_of, read_moment
-from inspector.querylang import QueryError, one_of_terms, over, read_query
+from inspector.live import list_news
+from inspector.querylang import (
+    QueryError,
+    cache_bound,
+    one_of_terms,
+    over,
+    read_query,
+    trust_of,
+)
 from inspector.reasons import class_title
 from inspector.render import Twin, csv_stream, json_stream, show
 from inspector.saved import views_box
 
-_FIELDS = ("engine", "model", "status", "yield", "origin", "epoch")
+_FIELDS = ("engine", "model", "status", "yield", "origin", "epoch", "trust", "cache")
 _SELECTS = ("model", "status", "yielded", "origin")
 _NARROWED = (
     "session",
@@ -96,16 +106,18 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         return csv_stream("requests", CSV_HEADER, rows)
     if not problem and twin is Twin.JSON:
         return json_stream(every_request(viewer.tenant_id, where))
-    none: Page[RequestLine] = Page((), "")
+    found: Page[RequestLine] = Page((), "") if problem else list_requests(viewer.tenant_id, query)
+    facets = RequestFacets() if problem else request_facets(viewer.tenant_id, _unchosen(where))
     page = RequestsPage(
-        shell=Shell(viewer, "Requests", "requests"),
+        shell=Shell(
+            viewer, "Requests", "requests", news="" if problem else _news(request, viewer, found)
+        ),
         query=text,
         problem=problem,
         chosen=chosen,
-        models=request_models(viewer.tenant_id),
-        statuses=STATUSES,
-        classes=tuple((name.value, class_title(name)) for name in YIELD_ORDER),
-        page=none if problem else list_requests(viewer.tenant_id, query),
+        selects=_selects(facets, request_models(viewer.tenant_id)),
+        facets=facets,
+        page=found,
         narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != RequestFilter() or bool(problem),
         address=request.GET.urlencode(),
@@ -113,6 +125,40 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
     )
     answer = Twin.HTML if twin is Twin.HTML else Twin.JSON
     return show(request, "requests.html", page, answer, 400 if problem else 200)
+
+
+def _news(request: HttpRequest, viewer: Viewer, found: Page[RequestLine]) -> str:
+    first = Cursor(found.rows[0].created_at, found.rows[0].id) if found.rows else None
+    return list_news(request, viewer, "requests-news", first, timezone.now())
+
+
+def _unchosen(where: RequestFilter) -> RequestFilter:
+    """The filter without what the form's selects hold, whose values are counted."""
+    return replace(where, model="", status="", yielded="", origin="")
+
+
+def _selects(facets: RequestFacets, models: tuple[str, ...]) -> tuple[Select, ...]:
+    """The form's selects; models that the counted requests have not are listed too, without a number."""
+    counted = dict(facets.models)
+    rest = tuple(Option(name, name, None) for name in models if name not in counted)
+    statuses, origins, yields = dict(facets.statuses), dict(facets.origins), dict(facets.yields)
+    return (
+        Select("model", "Model", "any", (*(Option(n, n, c) for n, c in facets.models), *rest)),
+        Select(
+            "status", "Status", "any", tuple(Option(n, n, statuses.get(n, 0)) for n in STATUSES)
+        ),
+        Select(
+            "yielded",
+            "Yielded",
+            "any or none",
+            tuple(Option(name, _yield_words(name), yields.get(name, 0)) for name in YIELDED),
+        ),
+        Select("origin", "Origin", "any", tuple(Option(n, n, origins.get(n, 0)) for n in ORIGINS)),
+    )
+
+
+def _yield_words(name: str) -> str:
+    return "any class" if name == "any" else class_title(BudgetClass(name))
 
 
 def filter_of(asked: QueryDict) -> RequestFilter:
@@ -140,6 +186,8 @@ def _filter(text: str, chosen: dict[str, str]) -> RequestFilter:
         yielded=terms.get("yield") or chosen["yielded"],
         origin=origin,
         epoch_over=over(terms, "epoch"),
+        trust=trust_of(terms),
+        cached=cache_bound(terms),
     )
 
 

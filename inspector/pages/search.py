@@ -43,7 +43,7 @@ from inspector.filters import (
     read_whole,
     whole_number,
 )
-from inspector.querylang import QueryError, one_of_terms, read_query
+from inspector.querylang import QueryError, one_of_terms, read_query, trust_of
 from inspector.render import Twin, csv_stream, json_stream, show
 from inspector.saved import views_box
 
@@ -51,11 +51,6 @@ _FIELDS = ("role", "trust", "row", "kind", "tool", "session")
 _SELECTS = ("role", "trust", "kind", "row", "tool", "session", "from", "to")
 KINDS = (*(kind.value for kind in ItemKind), MEMORY_LINE)
 TRUSTS = tuple(level.value for level in Trust)
-_SHORT_TRUST = {
-    "external": Trust.EXTERNAL_UNTRUSTED.value,
-    "configuration": Trust.TRUSTED_CONFIGURATION.value,
-    **{level.value.lower(): level.value for level in Trust},
-}
 _EXPORTED = 1_000
 """Hits of a twin; the page says so beside the links."""
 ASKS = {
@@ -127,8 +122,8 @@ def _filter(text: str, chosen: dict[str, str]) -> SearchFilter:
     query = read_query(text, _FIELDS, quotes=True)
     terms = dict(query.terms)
     if "trust" in terms:
-        terms["trust"] = _SHORT_TRUST.get(terms["trust"].lower(), terms["trust"])
-    for name, allowed in (("role", ROLES), ("trust", TRUSTS), ("kind", KINDS)):
+        terms["trust"] = trust_of(terms)
+    for name, allowed in (("role", ROLES), ("kind", KINDS)):
         one_of_terms(terms, name, allowed)
     given = {name: terms.get(name) or chosen[name] for name in _FIELDS}
     row = read_whole(given["row"]) if given["row"] else None

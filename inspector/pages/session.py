@@ -13,6 +13,7 @@ from ctxengine.service.imports.complete import complete_requests
 from inspector.access import Viewer, member
 from inspector.contexts import SessionPage
 from inspector.filters import whole_number
+from inspector.live import session_news
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, show
@@ -39,7 +40,9 @@ def session(request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin) 
     strip = read.strip(tenant, head.id, total=head.requests, start=first, size=STRIP_COLUMNS)
     first = strip.first_number
     page = SessionPage(
-        shell=shell_of(viewer, head),
+        shell=shell_of(
+            viewer, head, news=session_news(viewer, head.id, tab="runs", seen=head.last_sequence)
+        ),
         frame=frame_of(viewer, head, "session"),
         strip=strip,
         view=strip_view(strip, read.epoch_tokens(tenant, head.id)),

@@ -21,6 +21,7 @@ from inspector.access import Viewer, member
 from inspector.contexts import Crumb, EventBodyPage, EventsPage, Shell
 from inspector.filters import one_of, whole_number
 from inspector.itemview import SHOWN_CHARS
+from inspector.live import session_news
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import (
     frame_of,
@@ -63,7 +64,12 @@ def session_events(
     if opened is not None and before is None:
         before = opened + 20
     page = EventsPage(
-        shell=shell_of(viewer, head, "Events"),
+        shell=shell_of(
+            viewer,
+            head,
+            "Events",
+            session_news(viewer, head.id, tab="events", seen=head.last_sequence),
+        ),
         frame=frame_of(viewer, head, "session-events"),
         events=event_page(viewer.tenant_id, head.id, before=before, kind=kind, size=SHOWN),
         types=event_types(viewer.tenant_id, head.id),

@@ -65,10 +65,10 @@ def frame_of(viewer: Viewer, head: SessionHead, name: str) -> SessionFrame:
     return SessionFrame(head, tabs, parent)
 
 
-def shell_of(viewer: Viewer, head: SessionHead, tab: str = "") -> Shell:
-    """Surroundings of a session's page."""
+def shell_of(viewer: Viewer, head: SessionHead, tab: str = "", news: str = "") -> Shell:
+    """Surroundings of a session's page; `news` is the address at which it asks for newer events."""
     here = reverse("inspector:session", args=[viewer.slug, head.id, Twin.HTML])
     title = session_title(head)
     crumbs = [Crumb("Sessions", reverse("inspector:sessions", args=[viewer.slug, Twin.HTML]))]
     crumbs += [Crumb(title, here), Crumb(tab)] if tab else [Crumb(title)]
-    return Shell(viewer, f"{tab} · {title}" if tab else title, "sessions", tuple(crumbs))
+    return Shell(viewer, f"{tab} · {title}" if tab else title, "sessions", tuple(crumbs), news=news)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from ctxengine.engine.budget.classes import YIELD_ORDER
 from ctxengine.engine.events import EventType
-from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Page, parse_cursor
+from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Cursor, Page, parse_cursor
 from ctxengine.ledger.queries.sessions import (
     SessionFilter,
     SessionLine,
@@ -21,11 +23,21 @@ from ctxengine.ledger.queries.sessions import (
 from inspector.access import Viewer, member
 from inspector.contexts import SessionsPage, Shell
 from inspector.filters import AskError, checked, free, moment, one_of, read_moment
-from inspector.querylang import QueryError, one_of_terms, over, read_query
+from inspector.live import list_news
+from inspector.querylang import (
+    QueryError,
+    cache_bound,
+    one_of_terms,
+    over,
+    read_query,
+    trust_of,
+)
 from inspector.render import Twin, csv_stream, json_stream, show
 from inspector.saved import views_box
 
-_FIELDS = ("engine", "model", "agent", "format", "state", "epoch", "is")
+_FIELDS = (
+    "engine", "model", "agent", "format", "state", "epoch", "is", "yield", "trust", "cache",
+)  # fmt: skip
 _SELECTS = ("engine", "model", "format", "state")
 _NARROWED = ("provider", "agent", "policy", "has", "from", "to")
 """Filters that other pages' figures lead here with; they stand above the list, each with a way to drop it."""
@@ -41,6 +53,7 @@ HAPPENED = {
 }
 """What `has` may ask for, by the event that records it."""
 STATES = ("open", "ended")
+YIELDED = ("any", *(name.value for name in YIELD_ORDER))
 ASKS = {
     "q": free,
     "engine": free,
@@ -73,7 +86,7 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
     where, query = SessionFilter(), SessionQuery()
     try:
         checked(request, ASKS)
-        where = _narrow(_filter(text, chosen), narrowed)
+        where = filter_of(request.GET)
         after = request.GET.get("after", "")
         query = SessionQuery(
             where,
@@ -87,20 +100,38 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         return csv_stream("sessions", CSV_HEADER, rows)
     if not problem and twin is Twin.JSON:
         return json_stream(every_session(viewer.tenant_id, where))
-    none: Page[SessionLine] = Page((), "")
+    found: Page[SessionLine] = Page((), "") if problem else list_sessions(viewer.tenant_id, query)
     page = SessionsPage(
-        shell=Shell(viewer, "Sessions", "sessions"),
+        shell=Shell(
+            viewer, "Sessions", "sessions", news="" if problem else _news(request, viewer, found)
+        ),
         query=text,
         problem=problem,
         chosen=chosen,
         facets=session_facets(viewer.tenant_id),
-        page=none if problem else list_sessions(viewer.tenant_id, query),
+        page=found,
         narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != SessionFilter() or bool(problem),
         address=request.GET.urlencode(),
         views=views_box(request, viewer, "sessions"),
     )
     return show(request, "sessions.html", page, _page_twin(twin), 400 if problem else 200)
+
+
+def _news(request: HttpRequest, viewer: Viewer, found: Page[SessionLine]) -> str:
+    first = Cursor(found.rows[0].active_at, found.rows[0].id) if found.rows else None
+    return list_news(request, viewer, "sessions-news", first, timezone.now())
+
+
+def filter_of(asked: QueryDict) -> SessionFilter:
+    """The filter that an address of this list asks for.
+
+    Raises:
+        QueryError: its query cannot be read.
+    """
+    chosen = {name: asked.get(name, "") for name in _SELECTS}
+    narrowed = {name: asked.get(name, "") for name in _NARROWED}
+    return _narrow(_filter(asked.get("q", ""), chosen), narrowed)
 
 
 def _page_twin(twin: Twin) -> Twin:
@@ -113,6 +144,7 @@ def _filter(text: str, chosen: dict[str, str]) -> SessionFilter:
     if terms.get("is", "child") != "child":
         raise QueryError("is: knows only is:child.")
     one_of_terms(terms, "state", STATES)
+    one_of_terms(terms, "yield", YIELDED)
     return SessionFilter(
         words=query.words,
         engine=terms.get("engine") or chosen["engine"],
@@ -122,6 +154,9 @@ def _filter(text: str, chosen: dict[str, str]) -> SessionFilter:
         state=terms.get("state") or chosen["state"],
         epoch_over=over(terms, "epoch"),
         parent=terms.get("is", ""),
+        yielded=terms.get("yield", ""),
+        trust=trust_of(terms),
+        cached=cache_bound(terms),
     )
 
 

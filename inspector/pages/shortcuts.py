@@ -26,6 +26,7 @@ GROUPS = (
             ("g i", "imports"),
             ("g l", "replay lab"),
             ("g j", "operations: jobs, alerts, audit, keys, members"),
+            ("v", "live on or off: whether open pages ask for what is newer"),
             ("t", "colour scheme: system, light, dark"),
             ("c", "copy the address of this view"),
             ("Esc", "leave a field"),

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from ctxengine.engine.manifest import Form
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.queries.news import Newer
+from ctxengine.ledger.queries.sums import Bill
+from inspector import styleguide_samples as samples
 from inspector.access import Viewer, member
-from inspector.contexts import Shell, Tab, Tile
+from inspector.contexts import Crumb, JobsTile, Shell, Tab, Tile
+from inspector.epochdiff import ToolChange
+from inspector.lab_curves import Curve
 from inspector.reasons import FORM_WORDS
 from inspector.render import show
+from inspector.request_contexts import CachePanel, RowLine
 from inspector.ruler import Segment
 from inspector.textdiff import DiffLine, compare
 
@@ -44,6 +50,18 @@ class StyleguidePage:
     diff: tuple[DiffLine, ...]
     hostile: str
     moment: datetime
+    caches: tuple[CachePanel, ...]
+    bills: tuple[Bill, ...]
+    jobs_tiles: tuple[JobsTile, ...]
+    lines: tuple[RowLine, ...]
+    changes: tuple[ToolChange, ...]
+    roster: tuple[samples.SampleEntry, ...]
+    curve: Curve
+    verdicts: tuple[dict[str, Any] | None, ...]
+    newer: tuple[Newer, ...]
+    facet: tuple[tuple[str, int], ...]
+    narrowed: tuple[tuple[str, str], ...]
+    chosen: dict[str, str]
 
 
 @require_safe
@@ -51,7 +69,9 @@ class StyleguidePage:
 def styleguide(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """One page, no query, the same at every visit."""
     page = StyleguidePage(
-        shell=Shell(viewer, "Style guide", ""),
+        shell=Shell(
+            viewer, "Style guide", "", (Crumb("A session", "#tiles"), Crumb("request 14.6"))
+        ),
         tiles=tuple(
             Tile(
                 f"A tile, {state}",
@@ -75,7 +95,19 @@ def styleguide(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         ),
         diff=compare(_OLD, _NEW),
         hostile=_HOSTILE,
-        moment=datetime(2026, 11, 30, 8, 5, 9, tzinfo=UTC),
+        moment=samples.MOMENT,
+        caches=samples.cache_panels(),
+        bills=samples.bills(),
+        jobs_tiles=samples.jobs_tiles(),
+        lines=samples.row_lines(),
+        changes=samples.tool_changes(),
+        roster=samples.roster(),
+        curve=samples.curve(),
+        verdicts=samples.VERDICTS,
+        newer=samples.NEWER,
+        facet=samples.FACET,
+        narrowed=(("model", "x"), ("from", "2026-11-30")),
+        chosen={"role": "tool"},
     )
     return show(request, "styleguide.html", page)
 

@@ -25,7 +25,9 @@ from inspector.reasons import why
 from inspector.render import raw_download, show
 from inspector.request_contexts import RequestFrame, TakeAwayPage
 
-_SHOWN_CHARS = 20_000
+_SHOWN_TOKENS = 5_000
+"""Of a request whose command stands on the page; the command of a larger one is made when it is downloaded."""
+_SHOWN_CHARS = 40_000
 _TICKET_BYTES = 400_000
 """Of a body that goes into a ticket's file; a longer one is left out, with its size."""
 
@@ -37,7 +39,8 @@ def take_away(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpRes
     frame = frame_of(viewer, request_id, "request-take-away", request)
     gone, command = "", ""
     try:
-        command = _command(viewer, frame)
+        if frame.request.total_tokens <= _SHOWN_TOKENS:
+            command = _command(viewer, frame)
     except ServiceError as refused:
         if refused.status != GONE:
             raise
@@ -47,7 +50,7 @@ def take_away(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpRes
         frame=frame,
         gone=gone,
         command=command if len(command) <= _SHOWN_CHARS else "",
-        command_size=size(len(command.encode("utf-8", "surrogatepass"))),
+        command_size=size(len(command.encode("utf-8", "surrogatepass"))) if command else "",
     )
     return show(request, "request_take_away.html", page)
 

@@ -46,6 +46,7 @@
     "/": () => { const box = document.getElementById("jump"); box?.focus(); box?.select(); return Boolean(box); },
     "?": () => follow(one('.foot a[href$="/keys/"]')),
     t: () => { say(`Colours: ${window.ctxNextTheme()}`); return true; },
+    v: () => { say(`Live: ${window.ctxNextLive()}`); return true; },
     c: copy,
     e: unfold,
     j: () => follow(one('.head.page a[rel="next"]')) || moveLine(1),

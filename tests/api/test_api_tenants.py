@@ -73,6 +73,7 @@ LISTS = {
     "replays",
     "replays/{replay}",
     "replays/{replay}/cells/1/steps",
+    "retention",
 }
 """Addresses without an id of another tenant's; what is listed under them has tests of its own."""
 

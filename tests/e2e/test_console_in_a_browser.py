@@ -1,153 +1,18 @@
-"""The console in a real browser: people's ways through it, with and without JavaScript, and axe on every page."""
+"""The console in a real browser: people's ways through it, with and without JavaScript."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
-from uuid import UUID
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import expect
 
-from ctxengine.ledger.models import ItemRow, Role, Tenant
-from ctxengine.service.working_state import working_state_view
-from tests.factories import (
-    PASSWORD,
-    LiveSession,
-    make_person,
-    make_tenant,
-    pressed_session,
-    worked_session,
-)
-from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session, opened_with
+from tests.e2e.axe import RULES
+from tests.e2e.desk import Desk
+from tests.inspector.sessions import PRINCIPAL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
-
-AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-
-
-@dataclass
-class Desk:
-    """A signed-in person's browser, watching what pages do."""
-
-    origin: str
-    tenant: Tenant
-    session: LiveSession
-    pressed: LiveSession
-    kept: LiveSession
-    browser: Browser
-    child: UUID
-    state: Any = None
-    complaints: list[str] = field(default_factory=list)
-    contexts: list[BrowserContext] = field(default_factory=list)
-
-    def url(self, path: str = "") -> str:
-        return f"{self.origin}/t/{self.tenant.slug}/{path}"
-
-    def open(self, path: str = "", **options: Any) -> Page:
-        """A page of the tenant in a context of its own."""
-        context = self.browser.new_context(storage_state=self.state, **options)
-        self.contexts.append(context)
-        page = context.new_page()
-        self.watch(page)
-        page.goto(self.url(path))
-        return page
-
-    def watch(self, page: Page) -> None:
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(f"error {error}"))
-        page.on("request", self._asked)
-
-    def _heard(self, message: Any) -> None:
-        if message.type in {"error", "warning"}:
-            self.complaints.append(f"console {message.type}: {message.text}")
-
-    def _asked(self, request: Any) -> None:
-        found = urlsplit(request.url)
-        if found.scheme != "data" and f"{found.scheme}://{found.netloc}" != self.origin:
-            self.complaints.append(f"foreign request {request.url}")
-
-    def paths(self) -> dict[str, str]:
-        """One path for each kind of page."""
-        request, late = self.session.requests[1], self.pressed.requests[-1]
-        session = f"sessions/{self.session.id}/"
-        kept = f"sessions/{self.kept.id}/"
-        return {
-            "overview": "",
-            "sessions": "sessions/",
-            "requests": "requests/",
-            "imports": "imports/",
-            "keys": "keys/",
-            "session": f"sessions/{self.pressed.id}/",
-            "child": f"sessions/{self.child}/",
-            "events": f"{session}events/?at=3",
-            "plan": f"{session}plan/",
-            "body": f"{session}events/3/",
-            "state": f"{kept}state/",
-            "lift": f"{kept}state/lift/?id={constraint_of(self.kept)}",
-            "kept plan": f"{kept}plan/",
-            "revoke": f"{kept}plan/tool/?tool=shell.run",
-            "epochs": f"{kept}epochs/",
-            "epoch diff": f"{kept}epochs/diff/",
-            "rotate": f"{kept}epochs/rotate/?why=tool_removed_for_security&tool=web.fetch",
-            "compactions": f"{kept}compactions/",
-            "compact": f"{kept}compactions/new/",
-            "undo": f"{kept}compactions/{compaction_of(self.kept)}/undo/",
-            "mark": f"{kept}compactions/mark/?target=3",
-            "personas": "personas/",
-            "persona": f"personas/of/{PRINCIPAL}/",
-            "agents": "agents/?name=coder&version=12",
-            "item": f"{session}items/3.0/",
-            "turns": f"{session}turns/",
-            "turns weighed": f"{session}turns/?for=Which+test+is+flaky",
-            "evidence": f"{session}evidence/{result_of(self.session)}/?lines=1-2",
-            "checkpoints": f"{session}checkpoints/",
-            "lab": f"lab/?session={self.session.id}",
-            "rows": f"requests/{late}/",
-            "items": f"requests/{late}/items/",
-            "json": f"requests/{request}/json/",
-            "change": f"requests/{late}/change/",
-            "request events": f"requests/{request}/events/",
-            "diff": f"requests/{self.session.requests[0]}/diff/{request}/",
-            "take away": f"requests/{request}/take-away/",
-            "settings": f"{kept}settings/",
-            "search": "search/?q=repository",
-            "alerts": "alerts/",
-            "audit": "audit/",
-            "API keys": "api-keys/",
-            "members": "members/",
-            "glossary": "glossary/",
-            "tour": "tour/",
-            "style guide": "styleguide/",
-        }
-
-
-@pytest.fixture
-def desk(live_server: Any, browser: Browser) -> Iterator[Desk]:
-    tenant = make_tenant("acme")
-    make_person(tenant, Role.OPERATOR, "mara")
-    worked, pressed = worked_session(tenant), pressed_session(tenant)
-    parent = LiveSession(tenant, title="Hand the depots on").ask("Hand it on.")
-    child = opened_with(tenant, occasion="child", parent_run=parent.run)
-    desk = Desk(live_server.url, tenant, worked, pressed, kept_session(tenant), browser, child)
-    context = browser.new_context()
-    page = context.new_page()
-    desk.watch(page)
-    page.goto(live_server.url + "/")
-    page.get_by_label("Name").fill("mara")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/t/acme/")
-    desk.state = context.storage_state()
-    context.close()
-    yield desk
-    for context in desk.contexts:
-        context.close()
-    assert desk.complaints == []
 
 
 def test_from_a_complaint_to_the_line_that_says_why(desk: Desk) -> None:
@@ -246,12 +111,7 @@ def test_a_transcript_is_rehearsed_then_imported(desk: Desk) -> None:
     expect(page.get_by_role("status").first).to_contain_text("Imported")
 
 
-def test_everything_can_be_read_and_done_without_javascript(desk: Desk) -> None:
-    for name, path in desk.paths().items():
-        page = desk.open(path, java_script_enabled=False)
-        expect(page.locator("h1")).to_be_visible()
-        page.context.close()
-        assert name
+def test_what_pages_do_is_done_without_javascript_too(desk: Desk) -> None:
     page = desk.open(f"requests/{desk.session.requests[-1]}/", java_script_enabled=False)
     page.get_by_role("button", name="Prove").click()
     expect(page.locator("#proof")).to_contain_text("Rebuilds to the same bytes")
@@ -263,17 +123,6 @@ def test_everything_can_be_read_and_done_without_javascript(desk: Desk) -> None:
     page.get_by_label("Search", exact=True).fill("no such thing")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_text("No session matches.")).to_be_visible()
-
-
-def result_of(session: LiveSession) -> str:
-    row = ItemRow.objects.filter(session_id=session.id, kind="tool_result").first()
-    assert row is not None
-    return f"{row.sequence}.{row.ordinal}"
-
-
-def constraint_of(session: LiveSession) -> str:
-    state = working_state_view(actor=session.actor, session_id=session.id).state
-    return state.constraints[0].id
 
 
 def test_an_epoch_is_rotated_from_its_preview(desk: Desk) -> None:
@@ -306,33 +155,10 @@ def test_a_constraint_is_lifted_without_javascript(desk: Desk) -> None:
     expect(page.get_by_role("status").first).to_contain_text("is lifted")
 
 
-VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
-
-
-def test_every_page_is_accessible_and_never_scrolls_sideways(desk: Desk) -> None:
-    axe = Axe()
-    for name, path in desk.paths().items():
-        page = desk.open(path)
-        for part in page.locator(".items details, .parts details").all()[:3]:
-            part.evaluate("part => part.open = true")
-        page.wait_for_load_state("networkidle")
-        for scheme, width in VIEWS:
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.set_viewport_size({"width": width, "height": 900})
-            found = axe.run(page, options=AXE)
-            told = [(v["id"], v["nodes"][0]["html"][:200]) for v in found.response["violations"]]
-            assert told == [], (name, scheme, width)
-            wide = page.evaluate(
-                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-            assert wide <= 0, (name, scheme, width)
-        page.context.close()
-
-
 def test_the_way_in_is_accessible_too(desk: Desk) -> None:
     context = desk.browser.new_context()
     desk.contexts.append(context)
     page = context.new_page()
     desk.watch(page)
     page.goto(desk.origin + "/login/")
-    assert Axe().run(page, options=AXE).response["violations"] == []
+    assert Axe().run(page, options=RULES).response["violations"] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
@@ -35,8 +37,11 @@ def test_an_agent_talks_with_tools_and_reasoning_and_recovers_from_its_provider(
     monkeypatch.setattr("examples.engine.PAGE", 5)
     actor = new_actor()
     key = issue_key(actor=actor, name="example", scopes=("runtime", "read")).key
-    with StrictServer() as strict, Engine(live_server.url, key) as engine:
-        model = model_of(provider, strict)
+    with (
+        StrictServer() as strict,
+        Engine(live_server.url, key) as engine,
+        closing(model_of(provider, strict)) as model,
+    ):
         agent = Agent(engine, model, instructions=INSTRUCTIONS)
         tally = converse(agent, TURNS, Trouble(strict.url, model))
         statuses = [entry.status for entry in strict.provider.log.entries()]

@@ -134,6 +134,16 @@ def templates(number: int, own: Callable[[str], str]) -> Iterator[tuple[str, str
     yield "POST", "sessions/{session}/presentation", {"target": "3.0", "form": "pinned"}
     yield "PUT", "personas/{principal}", {"entries": ["You are calm."], "revision": 0}
     yield "PATCH", "sessions/{session}", {"title": "A title"}
+    yield "PATCH", "retention", {"search": 30, "content": 0, "note": "as agreed"}
+    yield "POST", "sessions/{session}/reset", {"note": "from here on"}
+    yield "POST", "sessions/{session}/tools/{tool}/revoke", {"note": "not now"}
+    yield "POST", "sessions/{session}/tools/{tool}/restore", {"note": "again"}
+    yield "POST", "people/{principal}/erase", {"note": "asked for it"}
+    yield (
+        "POST",
+        "replays",
+        {"session": own("session"), "engines": ["suffix"], "models": ["claude-sonnet-4-6"]},
+    )
     yield "POST", "imports", {"messages": [{"role": "user", "content": "Which port?"}]}
 
 

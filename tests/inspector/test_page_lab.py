@@ -33,6 +33,13 @@ def test_the_form_is_filled_with_the_session_it_was_opened_from(cast: Cast) -> N
     assert "sliding_window" in page and "suffix" in page
 
 
+def test_a_session_and_each_of_its_requests_lead_to_the_lab(cast: Cast) -> None:
+    request = cast.session.requests[0]
+    way = f"lab/?session={cast.session.id}"
+    assert way in cast.page(f"sessions/{cast.session.id}/")
+    assert way in cast.page(f"requests/{request}/")
+
+
 def test_the_matrix_fills_and_a_step_opens_as_a_request_marked_simulated(cast: Cast) -> None:
     row = asked(cast)
     waiting = cast.page(f"lab/{row.id}/")
@@ -41,7 +48,8 @@ def test_the_matrix_fills_and_a_step_opens_as_a_request_marked_simulated(cast: C
     page = cast.page(f"lab/{row.id}/")
     assert "hx-trigger" not in page and "none is cheaper at its fidelity" in page
     cell = cast.page(f"lab/{row.id}/cells/1/")
-    assert cell.count('class="trend"') == 3 and f"lab/{row.id}/cells/1/steps/1/" in cell
+    assert cell.count('class="trend"') == 2 and f"lab/{row.id}/cells/1/steps/1/" in cell
+    assert "No answer used a fact" in cell
     step = cast.page(f"lab/{row.id}/cells/1/steps/1/")
     assert "Simulated: this request was built by the replay lab and never sent" in step
     assert "has the same hash" in step and "Region A" in step

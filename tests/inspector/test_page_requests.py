@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
 
@@ -70,3 +72,49 @@ def test_requests_with_figures_that_cannot_be_right_are_a_list_of_their_own(cast
     told = {line["id"] for line in cast.data("requests.json", usage="reported")}
     assert told == {str(one) for one in cast.session.requests[:-1]}
     assert "which are left out" in cast.page(f"sessions/{cast.session.id}/")
+
+
+def test_the_query_box_takes_trust_and_the_cached_share(cast: Cast, pressed: LiveSession) -> None:
+    everything = {line["id"]: line for line in cast.data("requests.json")}
+    external = cast.data("requests.json", q="trust:external")
+    assert external
+    assert {line["id"] for line in external} < set(everything)
+    for line in external:
+        found = cast.data(f"requests/{line['id']}.json")
+        trusts = [figure["label"] for figure in found["frame"]["ruler"]["by_trust"]]
+        assert "external" in trusts
+    shares = {
+        one: line["usage"]["read"] / sum(line["usage"][name] for name in ("fresh", "read", "write"))
+        for one, line in everything.items()
+        if line["usage"]["read"] is not None
+    }
+    for query, wanted in (
+        ("cache:<0.5", {one for one, share in shares.items() if share < 0.5}),
+        ("cache:>50%", {one for one, share in shares.items() if share > 0.5}),
+    ):
+        assert {line["id"] for line in cast.data("requests.json", q=query)} == wanted, query
+    whole = "epoch:>0 trust:external yield:tool_results cache:<0.9 model:claude-sonnet-4-6"
+    assert cast.operator.get(cast.url("requests/"), {"q": whole}).status_code == 200
+    for odd in ("cache:0.5", "cache:<2", "cache:<x", "trust:mars"):
+        response = cast.operator.get(cast.url("requests/"), {"q": odd})
+        assert response.status_code == 400, odd
+        assert odd.split(":")[0].encode() in response.content
+
+
+def test_the_values_of_the_filters_are_counted_within_the_search(
+    cast: Cast, pressed: LiveSession
+) -> None:
+    def numbers(page: str) -> dict[str, int]:
+        found = re.findall(r'<option value="([^"]+)"[^>]*>[^<]*?\((\d+)\)</option>', page)
+        return {value: int(number) for value, number in found}
+
+    for query in ({}, {"session": str(pressed.id)}, {"q": "trust:external"}):
+        lines = cast.data("requests.json", **query)
+        counted = numbers(cast.page("requests/", **query))
+        for status in ("built", "answered", "failed"):
+            assert counted[status] == sum(line["status"] == status for line in lines)
+        assert counted["live"] == len(lines)
+        assert counted["any"] == sum(bool(line["yields"]) for line in lines)
+        assert counted["history"] == sum("history" in line["yields"] for line in lines)
+        narrowed = numbers(cast.page("requests/", **query, status="failed"))
+        assert narrowed == counted, "a choice does not change what can be chosen"

@@ -9,7 +9,7 @@ import uuid
 from datetime import timedelta
 
 from ctxengine.ledger.models import SessionRow
-from tests.factories import LiveSession, make_tenant
+from tests.factories import LiveSession, make_tenant, pressed_session
 from tests.inspector.conftest import Cast
 
 
@@ -96,3 +96,15 @@ def test_the_list_asks_as_often_at_ten_as_at_a_hundred(
     many_sessions(cast, 90)
     with django_assert_num_queries(6):  # type: ignore[operator]
         cast.page("sessions/")
+
+
+def test_sessions_are_found_by_yields_trust_and_cached_share(cast: Cast) -> None:
+    pressed = pressed_session(cast.tenant, title="Nightly sync")
+    assert [line["id"] for line in cast.data("sessions.json", q="yield:any")] == [str(pressed.id)]
+    assert cast.data("sessions.json", q="trust:external")
+    everything = {line["id"] for line in cast.data("sessions.json")}
+    high = {line["id"] for line in cast.data("sessions.json", q="cache:>0.4")}
+    low = {line["id"] for line in cast.data("sessions.json", q="cache:<0.4")}
+    assert high | low == everything
+    assert not high & low
+    assert cast.operator.get(cast.url("sessions/"), {"q": "yield:x"}).status_code == 400

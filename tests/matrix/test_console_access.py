@@ -12,6 +12,7 @@ from django.urls import URLPattern, reverse
 
 from ctxengine.engine.capacity.profile import metadata_profile
 from ctxengine.ledger.models import ImportRow, ItemRow, Job, ReplayRow, Role, Tenant
+from ctxengine.ledger.queries.paging import Cursor
 from ctxengine.service.jobs.enqueue import enqueue
 from ctxengine.service.probe.profiles import keep_profile
 from ctxengine.service.replay.start_replay import start_replay
@@ -41,7 +42,15 @@ ACTS = {
     "persona": {"revision": "1", "entry": "Prefers large commits."},
 }
 """What operators do on pages that everybody may look at."""
-ASKS = {"tool-act": "?tool=shell.run", "mark": "?target=3", "json-part": "?part=messages.0"}
+FAR = "?newest=" + Cursor(datetime(2100, 1, 1, tzinfo=UTC), uuid.UUID(int=0)).text()
+ASKS = {
+    "tool-act": "?tool=shell.run",
+    "mark": "?target=3",
+    "json-part": "?part=messages.0",
+    "overview-news": FAR,
+    "sessions-news": FAR,
+    "requests-news": FAR,
+}
 SHA = "ab" * 32
 SET_ASIDE = {
     "action": "set_aside",
@@ -122,6 +131,7 @@ def make_job(tenant: Tenant) -> Job:
     return enqueue(
         actor=actor,
         kind="transcript.import",
+        subject="x.json",
         arguments={"staged": "x", "name": "x.json", "dry_run": False},
     )
 

@@ -26,7 +26,13 @@ MARKUP = (
 STEERING = "abc\u202edef\u2066ghi\u200b\ufeff\x1b[31m\U000e0041"
 HOSTILE = MARKUP + STEERING
 
-ALLOWED_SCRIPTS = {"/static/js/theme.js", "/static/js/keys.js", "/static/django_htmx/htmx-2.min.js"}
+ALLOWED_SCRIPTS = {
+    "/static/js/theme.js",
+    "/static/js/keys.js",
+    "/static/js/live.js",
+    "/static/js/focus.js",
+    "/static/django_htmx/htmx-2.min.js",
+}
 
 
 class Audit(HTMLParser):
@@ -100,7 +106,14 @@ def test_hostile_content_is_inert_on_every_page() -> None:
         "keys/",
         *(f"{tab}/?{urlencode({'q': HOSTILE})}" for tab in ("sessions", "requests")),
     ]
-    paths += ["alerts/", "audit/", "members/", "api-keys/", f"lab/?session={session.id}"]
+    paths += [
+        "alerts/",
+        "audit/",
+        "members/",
+        "retention/",
+        "api-keys/",
+        f"lab/?session={session.id}",
+    ]
     paths += [f"search/?{urlencode({'q': words})}" for words in ("alert", HOSTILE)]
     paths += [f"sessions/{session.id}/{tab}" for tab in ("", "events/", "plan/")]
     paths += [f"sessions/{session.id}/{tab}/" for tab in ("turns", "checkpoints", "settings")]

@@ -1,0 +1,49 @@
+// Live: an open page asks now and then whether there is something newer, and says so. It never moves by itself.
+"use strict";
+(() => {
+  const every = 5000, most = 60000, patience = 3;
+  let wait = every, failed = 0, timer = 0;
+
+  const state = () => {
+    try { return localStorage.getItem("ctx-live") === "off" ? "off" : "on"; } catch { return "on"; }
+  };
+  const show = () => {
+    for (const place of document.querySelectorAll("[data-live-name]")) place.textContent = state();
+  };
+  const plan = () => {
+    clearTimeout(timer);
+    if (state() === "on" && failed < patience && document.querySelector(".news")) timer = setTimeout(tick, wait);
+  };
+  const tick = () => {
+    if (!document.hidden) document.body.dispatchEvent(new CustomEvent("ctx:tick"));
+    // Where nobody touches the page, it asks less and less often.
+    wait = Math.min(most, wait * 1.4);
+    plan();
+  };
+  const wake = () => {
+    if (wait === every) return;
+    wait = every;
+    plan();
+  };
+  const next = () => {
+    const name = state() === "on" ? "off" : "on";
+    try { localStorage.setItem("ctx-live", name); } catch { /* private mode: on for good */ }
+    failed = 0;
+    wait = every;
+    show();
+    plan();
+    return state();
+  };
+
+  for (const name of ["keydown", "pointerdown", "visibilitychange"]) document.addEventListener(name, wake);
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (!event.detail.elt.matches(".news")) return;
+    failed = event.detail.successful ? 0 : failed + 1;
+    if (failed === patience) plan();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-live-next]")) next();
+  });
+  document.addEventListener("DOMContentLoaded", () => { show(); plan(); });
+  window.ctxNextLive = next;
+})();

@@ -1,0 +1,78 @@
+"""Live without jumping: an open page says what is newer, and moves only when it is asked to (ui 3.11)."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.desk import Desk
+from tests.matrix.test_console_access import make_job
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+
+def tick(page: Page) -> None:
+    """What live.js does every few seconds."""
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('ctx:tick'))")
+
+
+def test_what_is_newer_moves_neither_scroll_nor_focus(desk: Desk) -> None:
+    page = desk.open("requests/")
+    page.set_viewport_size({"width": 1280, "height": 400})
+    rows = page.locator("#results tbody tr")
+    before = rows.count()
+    rows.nth(before - 1).locator("a").first.focus()
+    place = page.evaluate("[scrollY, document.activeElement.href]")
+    desk.session.ask("One more.").build()
+    tick(page)
+    pill = page.get_by_role("link", name="1 newer request")
+    expect(pill).to_be_visible()
+    tick(page)
+    expect(pill).to_be_visible()
+    assert page.evaluate("[scrollY, document.activeElement.href]") == place
+    expect(rows).to_have_count(before)
+    pill.click()
+    expect(rows).to_have_count(before + 1)
+    tick(page)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".news-pill")).to_have_count(0)
+
+
+def test_a_filter_changes_what_counts_as_newer(desk: Desk) -> None:
+    page = desk.open("requests/")
+    page.get_by_label("Status").select_option("failed")
+    page.wait_for_url("**status=failed**")
+    desk.session.ask("One more.").build()
+    with page.expect_response("**/f/news/requests/**") as got:
+        tick(page)
+    assert got.value.status == 204
+    expect(page.locator(".news-pill")).to_have_count(0)
+
+
+def test_a_part_that_is_fetched_anew_keeps_the_focus(desk: Desk) -> None:
+    job = make_job(desk.tenant)
+    page = desk.open(f"imports/jobs/{job.id}/")
+    link = page.locator("#import-job a").first
+    for _ in range(2):
+        link.focus()
+        with page.expect_response(f"**/imports/jobs/{job.id}/"):
+            pass
+        page.wait_for_function("!document.querySelector('.htmx-swapping, .htmx-settling')")
+        expect(link).to_be_focused()
+
+
+def test_live_is_switched_off_by_key_and_menu_and_stays_off(desk: Desk) -> None:
+    page = desk.open()
+    page.keyboard.press("v")
+    expect(page.locator("#said")).to_have_text("Live: off")
+    page.reload()
+    page.locator(".who summary").click()
+    switch = page.get_by_role("button", name="Live: off")
+    expect(switch).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
+    page.clock.fast_forward(120_000)
+    assert not [url for url in asked if "/f/news/" in url]
+    switch.click()
+    expect(page.get_by_role("button", name="Live: on")).to_be_visible()
