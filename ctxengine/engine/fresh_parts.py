@@ -85,6 +85,20 @@ class Offer:
             ),
         )
 
+    @property
+    def held(self) -> Offer:
+        """Nothing new, and what stands stays; the next step offers it again."""
+        return Offer(
+            (), EMPTY, Memory(), Runtime(), NO_TAIL, frozenset(self.digests), self.digests, ()
+        )
+
+
+def without_fresh(run: RunInput) -> RunInput:
+    """The run without rows 11 to 14, where a step holds them back."""
+    return replace(
+        run, skills=(), state=EMPTY, memory=MemoryLines(), runtime=Runtime(), tail=NO_TAIL
+    )
+
 
 def fresh_text(run: RunInput) -> str:
     """All of rows 11 to 14 as one block."""

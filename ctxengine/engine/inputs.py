@@ -80,6 +80,8 @@ class StepInputs(BaseModel):
     """`context.fresh.sent` events of earlier steps of the run whose blocks stand where they were sent."""
     fresh_place: int = 0
     """What this step adds stands before the first unit from here on: one that no earlier request of the run has shown."""
+    fresh_held: bool = False
+    """Whether rows 11 to 14 say nothing in this step, because the newest answer waits for a tool that its provider runs."""
     fresh_event: int | None = None
     """The `context.fresh.sent` event with what this step adds to them."""
     marked: dict[str, str] = {}

@@ -46,7 +46,7 @@ def write_manifest(
         spans=spans,
         cut=_cut(run),
         yields=list(run.allocation.yields),
-        warnings=[*plan.warnings, *_over_horizon(run, budget), *_sized(run)],
+        warnings=[*plan.warnings, *_over_horizon(run, budget), *_sized(run), *_held(run)],
     )
     return manifest, budget
 
@@ -68,6 +68,16 @@ def _sized(run: RunInput) -> list[str]:
         return []
     return [
         f"Sized for the fallback leg {run.sized_for}: {run.fixed.usable:,} tokens are usable, by this session's counting."
+    ]
+
+
+def _held(run: RunInput) -> list[str]:
+    """What this step had to keep to itself."""
+    if not run.holds_fresh:
+        return []
+    return [
+        "The newest answer waits for a tool that its provider runs, and only results may follow it: rows 11 to 14 are held back"
+        " until the next step."
     ]
 
 

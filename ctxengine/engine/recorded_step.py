@@ -8,6 +8,7 @@ from dataclasses import replace
 from ctxengine.engine.budget.yields import Allocation, Floors
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.compaction.marks import present
+from ctxengine.engine.fresh_parts import without_fresh
 from ctxengine.engine.history.project import project
 from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.ids import EventSeq
@@ -125,6 +126,8 @@ def recorded_run(
         sent=sent,
         fresh_place=EventSeq(inputs.fresh_place),
     )
+    if inputs.fresh_held:
+        run = without_fresh(run)
     if session.plan.fresh_rows == "appended":
         run = _as_added(run, inputs, added)
     return run

@@ -83,6 +83,8 @@ class RunInput:
     """Tokens of `added` by trust level."""
     fresh_place: EventSeq = EventSeq(0)
     """What is added stands before the first unit that starts here or later: no earlier request has shown that one."""
+    holds_fresh: bool = False
+    """Whether rows 11 to 14 wait for the next step, because the newest answer waits for a tool that its provider runs."""
     fresh: RecordedDigest | None = None
     """The recorded digest of rows 11 to 14, where some of their content is no longer kept."""
     tiles: Sequence[Tile] = ()

@@ -45,6 +45,7 @@ from ctxengine.engine.run_input import (
     runtime_of,
     shared_frame,
 )
+from ctxengine.engine.server_calls import server_call_open
 from ctxengine.engine.standing import NOTHING_STANDING, Standing
 from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
 from ctxengine.engine.wire.base import WireRenderer
@@ -114,6 +115,9 @@ def prepare(
     offer = Offer(skills, state, memory, runtime, tail)
     if session.plan.fresh_rows == "appended":
         offer = against(offer, sent, session.nonce_key)
+    held = session.plan.policy.enforce_caps and server_call_open(active)
+    if held:
+        offer = offer.held
     new = offer.new
     corrections = _memory_tokens(session, wanted, new.memory.corrections, "correction", counter)
     demand = Demand(
@@ -166,6 +170,7 @@ def prepare(
             "folded": marks.folded,
             "excluded": marks.excluded,
             "sent": tuple(block.sequence for block in sent),
+            "fresh_held": held,
         }
     )
     tokens = {
@@ -196,6 +201,7 @@ def prepare(
         sent=sent,
         fresh_place=EventSeq(inputs.fresh_place),
         tail=new.tail,
+        holds_fresh=held,
     )
     if session.plan.fresh_rows == "appended":
         run = adding(run, offer, counter)
