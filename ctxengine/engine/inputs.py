@@ -78,6 +78,8 @@ class StepInputs(BaseModel):
     """Items an operator left out."""
     sent: tuple[int, ...] = ()
     """`context.fresh.sent` events of earlier steps of the run whose blocks stand where they were sent."""
+    sent_digests: dict[str, str] = {}
+    """Digest of each repeated block as it was rendered here, by its event, where that keeps another one."""
     fresh_place: int = 0
     """What this step adds stands before the first unit from here on: one that no earlier request of the run has shown."""
     fresh_held: bool = False

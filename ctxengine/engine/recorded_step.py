@@ -18,6 +18,7 @@ from ctxengine.engine.plan.skills import LoadedSkill
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.request import ModelRequest, RecordedDigest, RunInput
 from ctxengine.engine.run_input import run_input, runtime_of
+from ctxengine.engine.sent_digests import with_digests
 from ctxengine.engine.standing import NOTHING_STANDING, recorded_standing
 from ctxengine.engine.step import build_step
 from ctxengine.engine.wire.base import WireRenderer
@@ -126,6 +127,7 @@ def recorded_run(
         sent=sent,
         fresh_place=EventSeq(inputs.fresh_place),
     )
+    run = with_digests(run, inputs.sent_digests)
     if inputs.fresh_held:
         run = without_fresh(run)
     if session.plan.fresh_rows == "appended":

@@ -21,6 +21,7 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import ModelRequest
+from ctxengine.engine.sent_digests import digests_as_rendered
 from ctxengine.engine.standing import NOTHING_STANDING
 from ctxengine.engine.step import (
     Memory,
@@ -48,7 +49,7 @@ from ctxengine.service.boundary.admit import admit, does_not_fit
 from ctxengine.service.boundary.ask import prepare_boundary
 from ctxengine.service.boundary_pass import make_room
 from ctxengine.service.cache_use import cache_of, public_cache
-from ctxengine.service.clock import local_time, utc_now
+from ctxengine.service.clock import utc_now
 from ctxengine.service.compactors import compactor_of, packets_of
 from ctxengine.service.delta import delta_of
 from ctxengine.service.fresh_blocks import sent_before, sent_draft
@@ -68,9 +69,10 @@ from ctxengine.service.renderings import new_renderings
 from ctxengine.service.request_rows import exceeded_drafts, request_row, step_drafts
 from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
-from ctxengine.service.specs import Actor, Assemble, Assembled, MemoryLine, ServiceError
+from ctxengine.service.specs import Actor, Assemble, Assembled, ServiceError
 from ctxengine.service.summaries.ask import AnswerLater, ask_under_pressure, wanted_by_pressure
 from ctxengine.service.tails import tail_of_run
+from ctxengine.service.wanted_inputs import given_memory, wanted_inputs
 from ctxengine.service.warm import Warmth, warmth_of
 from ctxengine.service.weigh import prices_of, weighed, with_verdicts
 from ctxengine.service.wiring import (
@@ -140,9 +142,9 @@ def _assemble_warm(
         plan = warmth.pinned(log, session)
         facts = session_facts(session, plan)
         now = utc_now()
-        memory = Memory(*(_lines(part) for part in (spec.knowledge, spec.recall, spec.corrections)))
+        memory = given_memory(spec)
         memory = with_embedded(session, log, memory)
-        wanted = _wanted(session, run, plan, spec, head.content_sequence, head.sequence, now)
+        wanted = wanted_inputs(session, run, plan, spec, head.content_sequence, head.sequence, now)
         wanted = wanted.model_copy(update={"acts": head.act_sequence, "legs": legs_of(run)})
         counter = warmth.memo.counter(counter_of(plan.provider, plan.model))
         prepared, declined = _prepare(
@@ -193,46 +195,6 @@ def _refuse_pending(log: PostgresLog, run: RunRow) -> None:
             f"{len(waiting)} tool calls have no result yet: {', '.join(waiting[:10])}. Report them to tool-results first.",
             calls=waiting,
         )
-
-
-def _wanted(
-    session: SessionRow,
-    run: RunRow,
-    plan: Plan,
-    spec: Assemble,
-    content_head: EventSeq,
-    head: EventSeq,
-    now: datetime,
-) -> StepInputs:
-    settings = run.settings
-    moment = spec.now
-    if moment is None and settings.get("now"):
-        moment = datetime.fromisoformat(settings["now"])
-    zone = spec.timezone or settings.get("timezone", "")
-    return StepInputs(
-        head=head,
-        content_head=content_head,
-        boundary=run.seed_event_sequence or 1,
-        epoch=plan.epoch,
-        engine=session.engine,
-        builder=plan.builder,
-        renderer=plan.renderer,
-        counter=plan.counter,
-        policy=plan.policy.label,
-        framing=plan.framing_version,
-        factor_millionths=settings.get("factor_millionths", 1_000_000),
-        now=local_time(moment or now, zone),
-        timezone=zone,
-        principal=session.principal,
-        scopes=tuple(settings.get("scopes", ())),
-        surface=settings.get("surface", ""),
-        opaque_tokens=settings.get("opaque_tokens", 0),
-        history_ttl=session.settings.get("history_ttl", "5m"),
-    )
-
-
-def _lines(lines: tuple[MemoryLine, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((line.id, line.text) for line in lines)
 
 
 def _prepare(
@@ -354,6 +316,9 @@ def _record(
     if prepared.allocation.raises:
         prepared = weighed(prepared, built, prices_of(session))
     inputs = prepared.inputs
+    if inputs.excluded:
+        told = digests_as_rendered(prepared.run, renderer_of(session.provider))
+        inputs = inputs.model_copy(update={"sent_digests": told})
     drafts = []
     read = memory_draft(memory, wanted.content_head, owner=session.principal)
     if read is not None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from api import idempotency
 from ctxengine.ledger.models import Body, Event, Idempotency, SessionRow
-from ctxengine.service import erase
+from ctxengine.service import session_erasure
 from ctxengine.service.specs import LONGEST_WAIT_S
 from tests.api.door import MODEL, WEATHER, Answer, Door, key_for, new_tenant
 
@@ -303,7 +303,7 @@ def test_an_erasure_under_a_key_keeps_what_it_did_and_its_repeat_tells_of_the_wh
     sessions = [door.open(principal={"id": "ann"}) for _ in range(2)]
     for session in sessions:
         door.run(session)
-    whole, seen = erase._Erasure.blank, []
+    whole, seen = session_erasure._Erasure.blank, []
 
     def breaks(self: Any) -> None:
         seen.append(self.session.id)
@@ -311,7 +311,7 @@ def test_an_erasure_under_a_key_keeps_what_it_did_and_its_repeat_tells_of_the_wh
             raise ConnectionError("the database went away")
         whole(self)
 
-    monkeypatch.setattr(erase._Erasure, "blank", breaks)
+    monkeypatch.setattr(session_erasure._Erasure, "blank", breaks)
     assert door.post("people/ann/erase", {"note": "asked"}, once="k").status == 500
     assert Body.objects.filter(owner="ann", erased_at__isnull=False).exists()
     first = door.post("people/ann/erase", {"note": "asked"}, once="k")

@@ -17,6 +17,7 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.plan.epochs import EpochReason
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, RunRow
+from ctxengine.service import session_erasure
 from ctxengine.service.configure_session import configure_session
 from ctxengine.service.end_run import end_run
 from ctxengine.service.end_session import end_session
@@ -223,9 +224,7 @@ def test_an_erasure_that_breaks_off_goes_on_where_it_stopped() -> None:
     second = Shrinker(actor=first.actor, principal=principal)
     for runtime in (first, second):
         runtime.talk(1)
-    from ctxengine.service import erase
-
-    whole, seen = erase._Erasure.blank, []
+    whole, seen = session_erasure._Erasure.blank, []
 
     def breaks(self: Any) -> None:
         seen.append(self.session.id)
@@ -233,7 +232,7 @@ def test_an_erasure_that_breaks_off_goes_on_where_it_stopped() -> None:
             raise ConnectionError("the database went away")
         whole(self)
 
-    with patch.object(erase._Erasure, "blank", breaks), pytest.raises(ConnectionError):
+    with patch.object(session_erasure._Erasure, "blank", breaks), pytest.raises(ConnectionError):
         erase_person(actor=first.actor, principal="mara", note="asked for it")
     done = erase_person(actor=first.actor, principal="mara", note="asked for it")
     assert done.sessions == 1

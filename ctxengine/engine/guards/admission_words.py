@@ -10,7 +10,7 @@ import re
 _LIVE = r"(?:live|current|real[- ]?time|up[- ]to[- ]date|latest|fresh)"
 _HELD = (
     r"(?:data|values?|access|sources?|figures?|numbers?|feeds?|information|info|prices?|rates?|quotes?|readings?|results?|"
-    r"conditions|reports?|news)"
+    r"conditions|reports?)"
 )
 _LACK = r"\b(?:no|without|lack(?:s|ing)?|(?:(?:do|does|did)(?: not|n't)|not) have)"
 _TO = (

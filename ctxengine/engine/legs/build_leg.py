@@ -13,7 +13,6 @@ from ctxengine.engine.cache.bound_reasoning import binds_reasoning
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.derive import Derivation, recounted
 from ctxengine.engine.errors import EngineError
-from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.items import Opaque, Unit
@@ -23,6 +22,7 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.planner import measure_classes
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import CheckpointInput, ModelRequest, RunInput
+from ctxengine.engine.sent_digests import digests_as_rendered
 from ctxengine.engine.wire.base import WireRenderer
 from ctxengine.engine.wire.tool_search import RESERVED_NAMES, defers_natively
 
@@ -164,23 +164,22 @@ def as_leg_recorded(inputs: StepInputs, body: LegBody) -> StepInputs:
             "marked": body.marked,
             "fresh": body.fresh,
             "summary": body.summary,
+            "sent_digests": body.sent,
         }
     )
 
 
-def as_leg_sent(sent: Sequence[SentBlock], body: LegBody) -> list[SentBlock]:
-    """Fresh blocks of earlier steps under the digests they have in the leg's body."""
-    return [
-        replace(block, digest=body.sent.get(str(block.sequence), block.digest)) for block in sent
-    ]
-
-
 def leg_body(
-    built: ModelRequest, run: RunInput, marks: Marks, *, tokens: int, prefix_sha256: str
+    built: ModelRequest,
+    run: RunInput,
+    marks: Marks,
+    renderer: WireRenderer,
+    *,
+    tokens: int,
+    prefix_sha256: str,
 ) -> LegBody:
     """What is to be recorded of a leg's request."""
     blocks = [stretch for stretch in built.stretches if not stretch.units]
-    sent = [stretch.digests[0] for stretch in blocks if stretch.part == "sent"]
     return LegBody(
         request_sha256=built.request_sha256,
         wire_prefix_sha256=prefix_sha256,
@@ -191,12 +190,7 @@ def leg_body(
         marked={str(unit): digest for unit, digest in built.marked_digests(marks).items()},
         fresh=next((s.digests[0] for s in blocks if s.row == 14), ""),
         summary="".join(stretch.digests[0] for stretch in blocks if stretch.row == 9),
-        sent={
-            str(block.sequence): digest
-            for block, digest in zip(
-                [block for block in run.sent if block.text != ""], sent, strict=False
-            )
-        },
+        sent=digests_as_rendered(run, renderer),
     )
 
 

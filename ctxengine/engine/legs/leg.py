@@ -83,7 +83,7 @@ class LegBody(BaseModel):
     fresh: str = ""
     summary: str = ""
     sent: dict[str, str] = {}
-    """Digest of each fresh block of earlier steps, by its event."""
+    """Digest of each fresh block of earlier steps that its event keeps another one for, by that event."""
 
 
 def leg_frame(leg_window: int, max_output: int, policy: BudgetPolicy, factor: float) -> Frame:

@@ -14,7 +14,6 @@ from ctxengine.engine.inputs import Prepared, StepInputs, inputs_of
 from ctxengine.engine.items import Opaque
 from ctxengine.engine.legs.build_leg import (
     as_leg_recorded,
-    as_leg_sent,
     body_tokens,
     build_leg,
     leg_body,
@@ -84,6 +83,7 @@ def build_legs(
                     request,
                     prepared.run,
                     prepared.inputs.marks,
+                    renderer,
                     tokens=tokens,
                     prefix_sha256=kept.memo.region(shown, key, renderer).sha256,
                 ),
@@ -186,7 +186,7 @@ def _again(
         erased=erased_digests(session, shown, under),
         skills=skills_at(log, inputs.skills),
         fresh_erased=memory_is_gone(log, inputs.memory_event),
-        sent=as_leg_sent(blocks_of(log, inputs.sent), body),
+        sent=blocks_of(log, inputs.sent, excluded=inputs.excluded),
         added=next(iter(blocks_of(log, own)), None),
     )
     return build_leg(
