@@ -44,7 +44,7 @@ examples: install
 	@$(PY) -m examples.run_all --turns $(TURNS) --thinking --trouble
 
 test: install-test lint types
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --dist worksteal
 
 # Everywhere: at each commit of each write, not at the last alone; and docs/faults.md is written anew from what passed.
 faults: install-test
