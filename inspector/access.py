@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.cache import never_cache
 
@@ -96,12 +96,12 @@ def member(
 
     Strangers get 404 for a tenant that is not theirs; too low a role gets 403. Refusals of use
     cases become error pages with their own status. A page that names its parameters (`asks`) answers
-    400 to any other.
+    400 to any other. Whoever is not signed in is sent to sign in; a part of a page (HTMX) has the page do that.
     """
 
     def decorate(view: PageView[P]) -> Callable[..., HttpResponseBase]:
         @never_cache
-        @login_required
+        @_signed_in
         @wraps(view)
         def guarded(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
             viewer = _viewer(request.user, slug)
@@ -129,6 +129,21 @@ def member(
         return guarded
 
     return decorate
+
+
+def _signed_in(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """As `login_required`, but the sign-in page never takes the place of a part of a page that stood open too long."""
+    guarded = login_required(view)
+
+    @wraps(view)
+    def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.headers.get("HX-Request") and not request.user.is_authenticated:
+            response = HttpResponse(status=204, headers={"HX-Refresh": "true"})
+            patch_vary_headers(response, ["HX-Request", "Cookie"])
+            return response
+        return guarded(request, *args, **kwargs)
+
+    return asked
 
 
 def _viewer(user: Any, slug: str) -> Viewer:

@@ -30,7 +30,10 @@ def list_news(
     return f"{reverse(f'inspector:{route}', args=[viewer.slug])}?{query.urlencode()}"
 
 
-def session_news(viewer: Viewer, session_id: uuid.UUID, *, tab: str, seen: int) -> str:
-    """Where a session's page asks for events after the last one it shows."""
+def session_news(
+    viewer: Viewer, session_id: uuid.UUID, *, tab: str, seen: int, kind: str = ""
+) -> str:
+    """Where a session's page asks for events after the last one it shows; of one type alone where it shows but that."""
     address = reverse("inspector:session-news", args=[viewer.slug, session_id])
-    return f"{address}?{urlencode({'tab': tab, 'newest': seen})}"
+    asks = {"tab": tab, "newest": seen} | ({"type": kind} if kind else {})
+    return f"{address}?{urlencode(asks)}"

@@ -11,6 +11,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.cached import CacheBound
 
 _TERM = re.compile(r'(?:(?P<field>[a-z_]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+_ODD_TERM = re.compile(r"(?P<minus>-?)(?P<field>[A-Za-z_]+):")
 _SHARE = re.compile(r"(?P<side>[<>])(?P<figure>[0-9]{1,3}(?:\.[0-9]{1,6})?)(?P<percent>%?)")
 SHORT_TRUST = {
     "external": Trust.EXTERNAL_UNTRUSTED.value,
@@ -41,13 +42,16 @@ def read_query(text: str, fields: tuple[str, ...], *, quotes: bool = False) -> Q
         quotes: keep the quotes of quoted words, where they mean a phrase.
 
     Raises:
-        QueryError: a term names a field that this list has not, or gives none a value twice.
+        QueryError: a term names a field that this list has not, gives one no value or a second one, or writes it in another
+            way (`-status:failed`, `Status:failed`), which would otherwise pass for a word.
     """
     words: list[str] = []
     terms: dict[str, str] = {}
     for match in _TERM.finditer(text):
         value = match["quoted"] if match["quoted"] is not None else match["plain"]
         name = match["field"]
+        if name is None:
+            _refuse_odd(match["plain"] or "", fields)
         if quotes and name is None:
             words.append(match.group())
             continue
@@ -57,10 +61,35 @@ def read_query(text: str, fields: tuple[str, ...], *, quotes: bool = False) -> Q
         if name not in fields:
             known = ", ".join(f"{field}:" for field in fields)
             raise QueryError(f"There is no field {name}: here. Known are {known}.")
+        if not value:
+            raise QueryError(f"{name}: stands without a value.")
         if name in terms:
             raise QueryError(f"{name}: stands twice. Keep one.")
         terms[name] = value
     return Query(tuple(words), terms)
+
+
+def _refuse_odd(word: str, fields: tuple[str, ...]) -> None:
+    match = _ODD_TERM.match(word)
+    if match is None or (name := match["field"].lower()) not in fields:
+        return
+    if match["minus"]:
+        raise QueryError(f"{name}: cannot be left out by a minus. Ask for a value that it has.")
+    if match["field"] != name:
+        raise QueryError(f"Write {name}:, not {match['field']}:.")
+    raise QueryError(f"{name}: stands without a value.")
+
+
+def agreed(terms: Mapping[str, str], name: str, chosen: str) -> str:
+    """The value of a field that the box and a select can both hold; empty where neither does.
+
+    Raises:
+        QueryError: they hold different ones.
+    """
+    typed = terms.get(name, "")
+    if typed and chosen and typed != chosen:
+        raise QueryError(f"{name}: is {typed} in the box, but {chosen} is chosen. Keep one.")
+    return typed or chosen
 
 
 def over(terms: Mapping[str, str], name: str) -> int | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from ctxengine.engine.events import EventType
+from ctxengine.ledger.queries.events import event_page
 from ctxengine.ledger.queries.news import Newer, newer_requests, newer_sessions
 from ctxengine.ledger.queries.paging import BadCursor, Cursor, parse_cursor
 from ctxengine.ledger.queries.requests import RequestFilter
@@ -24,6 +27,8 @@ from inspector.querylang import QueryError
 from inspector.render import Twin, fragment
 
 _NONE = 204
+_MOST_COUNTED = 99
+"""Newer events of one type are counted up to here."""
 _NEWEST: dict[str, Ask] = {"newest": free}
 
 
@@ -62,15 +67,27 @@ def overview_news(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 
 @require_safe
-@member(asks={"newest": whole_number, "tab": one_of(*SESSION_TABS)})
+@member(
+    asks={
+        "newest": whole_number,
+        "tab": one_of(*SESSION_TABS),
+        "type": one_of(*(kind.value for kind in EventType)),
+    }
+)
 def session_news(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
-    """Events that were appended since a session's page was shown."""
+    """Events that were appended since a session's page was shown, of the type that it shows."""
     head = head_or_404(viewer, session_id)
-    seen = whole(request, "newest")
-    number = 0 if seen is None else max(0, head.last_sequence - seen)
+    seen, kind = whole(request, "newest"), request.GET.get("type", "")
+    number, more = 0 if seen is None else max(0, head.last_sequence - seen), False
+    if kind and seen is not None and number:
+        found = event_page(
+            viewer.tenant_id, head.id, at_least=seen + 1, kind=kind, size=_MOST_COUNTED
+        )
+        number, more = len(found.events), found.before is not None
     route = SESSION_TABS[request.GET.get("tab") or "runs"]
     back = reverse(f"inspector:{route}", args=[viewer.slug, head.id, Twin.HTML])
-    return _told(request, Newer(number, False), "newer event", back)
+    back += f"?{urlencode({'type': kind})}" if kind else ""
+    return _told(request, Newer(number, more), "newer event", back)
 
 
 def _cursor(request: HttpRequest) -> Cursor:

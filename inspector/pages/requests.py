@@ -28,6 +28,7 @@ from inspector.filters import AskError, checked, free, identifier, moment, one_o
 from inspector.live import list_news
 from inspector.querylang import (
     QueryError,
+    agreed,
     cache_bound,
     one_of_terms,
     over,
@@ -175,16 +176,15 @@ def filter_of(asked: QueryDict) -> RequestFilter:
 def _filter(text: str, chosen: dict[str, str]) -> RequestFilter:
     query = read_query(text, _FIELDS)
     terms = query.terms
-    origin = terms.get("origin") or chosen["origin"]
     for name, allowed in (("origin", ORIGINS), ("status", STATUSES), ("yield", YIELDED)):
         one_of_terms(terms, name, allowed)
     return RequestFilter(
         words=query.words,
         engine=terms.get("engine", ""),
-        model=terms.get("model") or chosen["model"],
-        status=terms.get("status") or chosen["status"],
-        yielded=terms.get("yield") or chosen["yielded"],
-        origin=origin,
+        model=agreed(terms, "model", chosen["model"]),
+        status=agreed(terms, "status", chosen["status"]),
+        yielded=agreed(terms, "yield", chosen["yielded"]),
+        origin=agreed(terms, "origin", chosen["origin"]),
         epoch_over=over(terms, "epoch"),
         trust=trust_of(terms),
         cached=cache_bound(terms),
@@ -194,7 +194,7 @@ def _filter(text: str, chosen: dict[str, str]) -> RequestFilter:
 def _narrow(where: RequestFilter, narrowed: dict[str, str]) -> RequestFilter:
     return replace(
         where,
-        engine=where.engine or narrowed["engine"],
+        engine=agreed({"engine": where.engine}, "engine", narrowed["engine"]),
         session_id=UUID(narrowed["session"]) if narrowed["session"] else None,
         provider=narrowed["provider"],
         agent=narrowed["agent"],

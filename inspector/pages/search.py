@@ -43,7 +43,7 @@ from inspector.filters import (
     read_whole,
     whole_number,
 )
-from inspector.querylang import QueryError, one_of_terms, read_query, trust_of
+from inspector.querylang import QueryError, agreed, one_of_terms, read_query, trust_of
 from inspector.render import Twin, csv_stream, json_stream, show
 from inspector.saved import views_box
 
@@ -125,7 +125,7 @@ def _filter(text: str, chosen: dict[str, str]) -> SearchFilter:
         terms["trust"] = trust_of(terms)
     for name, allowed in (("role", ROLES), ("kind", KINDS)):
         one_of_terms(terms, name, allowed)
-    given = {name: terms.get(name) or chosen[name] for name in _FIELDS}
+    given = {name: agreed(terms, name, chosen[name]) for name in _FIELDS}
     row = read_whole(given["row"]) if given["row"] else None
     if given["row"] and row is None:
         raise QueryError(f"Write row:10, not row:{given['row']}.")

@@ -41,7 +41,11 @@ def session(request: HttpRequest, viewer: Viewer, session_id: UUID, twin: Twin) 
     first = strip.first_number
     page = SessionPage(
         shell=shell_of(
-            viewer, head, news=session_news(viewer, head.id, tab="runs", seen=head.last_sequence)
+            viewer,
+            head,
+            news=""
+            if request.GET.get("before")
+            else session_news(viewer, head.id, tab="runs", seen=head.last_sequence),
         ),
         frame=frame_of(viewer, head, "session"),
         strip=strip,

@@ -68,7 +68,9 @@ def session_events(
             viewer,
             head,
             "Events",
-            session_news(viewer, head.id, tab="events", seen=head.last_sequence),
+            ""
+            if before is not None
+            else session_news(viewer, head.id, tab="events", seen=head.last_sequence, kind=kind),
         ),
         frame=frame_of(viewer, head, "session-events"),
         events=event_page(viewer.tenant_id, head.id, before=before, kind=kind, size=SHOWN),

@@ -26,6 +26,7 @@ from inspector.filters import AskError, checked, free, moment, one_of, read_mome
 from inspector.live import list_news
 from inspector.querylang import (
     QueryError,
+    agreed,
     cache_bound,
     one_of_terms,
     over,
@@ -147,11 +148,11 @@ def _filter(text: str, chosen: dict[str, str]) -> SessionFilter:
     one_of_terms(terms, "yield", YIELDED)
     return SessionFilter(
         words=query.words,
-        engine=terms.get("engine") or chosen["engine"],
-        model=terms.get("model") or chosen["model"],
+        engine=agreed(terms, "engine", chosen["engine"]),
+        model=agreed(terms, "model", chosen["model"]),
         agent=terms.get("agent", ""),
-        import_format=terms.get("format") or chosen["format"],
-        state=terms.get("state") or chosen["state"],
+        import_format=agreed(terms, "format", chosen["format"]),
+        state=agreed(terms, "state", chosen["state"]),
         epoch_over=over(terms, "epoch"),
         parent=terms.get("is", ""),
         yielded=terms.get("yield", ""),

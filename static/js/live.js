@@ -12,6 +12,7 @@
   };
   const plan = () => {
     clearTimeout(timer);
+    timer = 0;
     if (state() === "on" && failed < patience && document.querySelector(".news")) timer = setTimeout(tick, wait);
   };
   const tick = () => {
@@ -40,6 +41,18 @@
     if (!event.detail.elt.matches(".news")) return;
     failed = event.detail.successful ? 0 : failed + 1;
     if (failed === patience) plan();
+  });
+  // A list that was fetched anew may ask again, where the one before it could not.
+  document.addEventListener("htmx:afterSettle", (event) => {
+    const part = event.detail.elt;
+    if (timer || part.closest(".news") || !document.querySelector(".news")) return;
+    failed = 0;
+    plan();
+  });
+  // Work under way is fetched every second or two: not while live is off, nor while nobody sees the page.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const ticks = event.detail.elt.matches("[hx-trigger^=every]");
+    if (ticks && (document.hidden || state() === "off")) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-live-next]")) next();

@@ -72,3 +72,31 @@ def test_an_odd_question_is_refused_in_words(cast: Cast) -> None:
         assert cast.operator.get(cast.url(path), {"newest": "x"}).status_code == 400
     odd = cast.operator.get(cast.url(f"sessions/{cast.session.id}/f/news/"), {"tab": "x"})
     assert odd.status_code == 400
+
+
+def test_events_of_another_type_are_no_news(cast: Cast) -> None:
+    events = f"sessions/{cast.session.id}/events/"
+    built, said = (
+        asked(cast.page(events, type=kind))
+        for kind in ("model.request.started", "user.message.created")
+    )
+    epochs = asked(cast.page(events, type="context.epoch.rotated"))
+    cast.session.ask("One more.").build()
+    assert news(cast, epochs).status_code == 204
+    for address, told in ((said, "<b>1</b> newer event "), (built, "<b>1</b> newer event ")):
+        text = news(cast, address).content.decode()
+        assert told in text
+    assert (
+        f'href="{cast.url(events)}?type=model.request.started"'
+        in news(cast, built).content.decode()
+    )
+    odd = cast.operator.get(cast.url(f"sessions/{cast.session.id}/f/news/"), {"type": "x"})
+    assert odd.status_code == 400
+
+
+def test_events_and_runs_from_an_older_place_on_do_not_ask(cast: Cast) -> None:
+    for place in ({"before": "3"}, {"at": "2"}, {"at": "2", "type": "user.message.created"}):
+        page = cast.page(f"sessions/{cast.session.id}/events/", **place)
+        assert 'class="news"' not in page, place
+    page = cast.page(f"sessions/{cast.session.id}/", before="2")
+    assert 'class="news"' not in page

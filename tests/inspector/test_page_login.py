@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from django.test import Client
 from pytest_django import Settings
@@ -61,3 +64,29 @@ def test_guessing_is_stopped(settings: Settings) -> None:
     ]
     assert statuses[-1] == 429
     assert sign_in(client, person.username, PASSWORD) == 429
+
+
+@pytest.mark.parametrize("path", ["requests/", "f/news/requests/?newest=x", "jobs/?state=failed"])
+def test_a_part_of_a_page_that_stood_open_too_long_has_the_page_sign_in(path: str) -> None:
+    response = Client().get(f"/t/{make_tenant().slug}/{path}", headers={"HX-Request": "true"})
+    assert (response.status_code, response["HX-Refresh"], response.content) == (204, "true", b"")
+    assert "HX-Request" in response["Vary"]
+    assert "no-store" in response["Cache-Control"]
+
+
+def test_no_error_is_swapped_into_a_page_by_default() -> None:
+    person = make_person(make_tenant("open"))
+    client = Client()
+    client.force_login(person)
+    page = client.get("/t/open/").content.decode()
+    found = re.search(r"name=\"htmx-config\"\s+content='([^']+)'", page)
+    assert found
+    rules = json.loads(found[1])["responseHandling"]
+
+    def swaps(status: int) -> bool:
+        return next(rule["swap"] for rule in rules if re.search(rule["code"], str(status)))
+
+    assert [status for status in range(200, 600) if swaps(status)] == [
+        *(status for status in range(200, 300) if status != 204),
+        422,
+    ]

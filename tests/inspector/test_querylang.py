@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.querylang import QueryError, over, read_query
+from inspector.querylang import QueryError, agreed, over, read_query
 
 FIELDS = ("engine", "model", "epoch")
 
@@ -27,6 +27,38 @@ def test_an_unknown_field_is_refused_by_name() -> None:
 def test_a_field_stands_once() -> None:
     with pytest.raises(QueryError, match="stands twice"):
         read_query("engine:a engine:b", FIELDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-engine:a",
+        "Engine:a",
+        "ENGINE:a",
+        "engine:",
+        "engine: a",
+        'engine:""',
+        '-model:"a b"',
+        "-Epoch:",
+    ],
+)
+@pytest.mark.parametrize("quotes", [False, True])
+def test_a_known_field_in_an_odd_spelling_never_passes_for_a_word(text: str, quotes: bool) -> None:
+    with pytest.raises(QueryError, match=r"(engine|model|epoch):"):
+        read_query(f"word {text}", FIELDS, quotes=quotes)
+
+
+def test_what_only_looks_like_a_term_is_a_word() -> None:
+    words = ("-left", "Note:this", "12:30", "a-engine:b")
+    assert read_query(" ".join(words), FIELDS).words == words
+
+
+def test_box_and_select_may_agree_but_never_differ() -> None:
+    assert agreed({"engine": "a"}, "engine", "") == "a"
+    assert agreed({}, "engine", "b") == "b"
+    assert agreed({"engine": "a"}, "engine", "a") == "a"
+    with pytest.raises(QueryError, match="engine: is a in the box, but b is chosen"):
+        agreed({"engine": "a"}, "engine", "b")
 
 
 def test_an_address_is_a_word() -> None:

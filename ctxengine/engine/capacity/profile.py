@@ -169,8 +169,12 @@ def why_stale(profile: CapacityProfile, *, now: datetime, local: bool) -> Stale 
 
 
 def measured(profile: CapacityProfile) -> bool:
-    """Whether the horizon rests on anything seen; otherwise the declared window stands in for it."""
-    return bool(profile.horizon.confirmed_at or profile.provenance.probed_at)
+    """Whether the horizon rests on anything seen; otherwise the declared window stands in for it.
+
+    A probe of another model of the family is seen of this one only where its horizon was carried over.
+    """
+    made = profile.provenance
+    return bool(profile.horizon.confirmed_at or (made.probed_at and not made.measured_on))
 
 
 def with_metadata(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 from ctxengine.engine.capacity.filler import MAX_OUTPUT_TOKENS
-from ctxengine.engine.capacity.profile import ASSUMED_CONFIDENCE, CapacityProfile, Horizon
+from ctxengine.engine.capacity.profile import (
+    ASSUMED_CONFIDENCE,
+    CapacityProfile,
+    Horizon,
+    Observation,
+)
 from ctxengine.service.summaries.model_choice import price_of_writing, text_models
 
 SIBLING_CONFIDENCE = 0.5
@@ -55,10 +61,7 @@ def carried_over(target: CapacityProfile, found: CapacityProfile) -> CapacityPro
         target: from metadata alone.
         found: what the ladder found of the other model.
     """
-    fell = any(
-        not sample.grade.passed and sample.actual_tokens > found.horizon.tokens
-        for sample in found.provenance.observations
-    )
+    fell = _fell(found.provenance.observations)
     seen = found.horizon
     horizon = Horizon(
         tokens=min(seen.tokens, target.declared_window) if fell else target.declared_window,
@@ -73,6 +76,15 @@ def carried_over(target: CapacityProfile, found: CapacityProfile) -> CapacityPro
         }
     )
     return target.model_copy(update={"horizon": horizon, "cache": found.cache, "provenance": made})
+
+
+def _fell(seen: Sequence[Observation]) -> bool:
+    """Whether a rung mostly failed: such a one ends the horizon; a lone failure on a rung that holds does not."""
+    passed, failed = (
+        Counter(sample.tokens for sample in seen if sample.grade.passed is verdict)
+        for verdict in (True, False)
+    )
+    return any(passed[rung] <= number for rung, number in failed.items())
 
 
 def _name_in(known: str, listed: Collection[str]) -> str | None:

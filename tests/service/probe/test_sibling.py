@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ctxengine.engine.capacity.ladder import horizon_of
 from ctxengine.engine.capacity.profile import (
     CapacityProfile,
     Grade,
     Horizon,
     Observation,
     Provenance,
+    measured,
     metadata_profile,
 )
 from ctxengine.ledger.models import SideCallRow
@@ -33,6 +35,7 @@ from ctxengine.service.summaries.model_choice import price_of_writing, text_mode
 from tests.cast import new_actor
 
 OWN, CHEAPER = "claude-sonnet-4-6", "claude-haiku-4-5"
+AT = "2026-03-01T12:00:00+00:00"
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses", "google"])
@@ -117,3 +120,48 @@ def test_a_horizon_is_carried_over_only_where_the_cheaper_one_lost_it(
     assert after.provenance.metadata_digest == "d"
     assert after.horizon.tokens == (min(seen, window) if fell else window)
     assert after.horizon.confidence <= SIBLING_CONFIDENCE
+
+
+def carried(*samples: tuple[int, int, Grade]) -> CapacityProfile:
+    """What a large model gets of a small one's samples: rung, tokens as counted, grade."""
+    seen = [
+        Observation(tokens=rung, actual_tokens=real, grade=grade) for rung, real, grade in samples
+    ]
+    horizon = horizon_of(seen, at=AT)
+    assert horizon is not None
+    small = metadata_profile(provider="p", model="small", declared_window=200_000, max_output=1)
+    made = Provenance(source="probe", probed_at=AT, observations=tuple(seen))
+    found = small.model_copy(update={"horizon": horizon, "provenance": made})
+    large = metadata_profile(provider="p", model="large", declared_window=900_000, max_output=1)
+    return carried_over(large, found)
+
+
+def test_one_failure_on_a_rung_that_held_loses_no_horizon() -> None:
+    """Samples of one rung differ by some tokens: a failed one may be longer than the shortest that passed."""
+    after = carried(
+        (8_000, 7_900, Grade.STRICT), (8_000, 7_950, Grade.FAIL), (8_000, 7_920, Grade.LOOSE)
+    )
+    assert after.horizon.tokens == 900_000
+    assert not measured(after)
+
+
+def test_a_rung_that_mostly_failed_ends_it_whatever_the_provider_counted() -> None:
+    after = carried(
+        *[(8_000, 7_900, Grade.STRICT)] * 3,
+        *[(16_000, 7_800, Grade.FAIL)] * 2,
+        (16_000, 7_800, Grade.STRICT),
+    )
+    assert after.horizon.tokens == 7_900
+    assert measured(after)
+
+
+@given(seen=st.lists(st.tuples(st.integers(1, 4), st.sampled_from(Grade)), min_size=1, max_size=20))
+def test_a_carried_horizon_is_measured_exactly_where_a_rung_failed(
+    seen: list[tuple[int, Grade]],
+) -> None:
+    rungs = {rung: [grade.passed for at, grade in seen if at == rung] for rung, _ in seen}
+    lost = any(sum(passed) * 2 <= len(passed) for passed in rungs.values())
+    assume(sum(rungs[min(rungs)]) * 2 > len(rungs[min(rungs)]))
+    after = carried(*((rung * 4_000, rung * 4_000, grade) for rung, grade in seen))
+    assert measured(after) == lost
+    assert (after.horizon.tokens == 900_000) != lost
