@@ -68,7 +68,8 @@ def erase_person(
     erasure = erasure or actor.idempotency_key or uuid4().hex
     _record_once(actor, "person.erasure_begun", principal, note, {"erasure": erasure})
     done = []
-    wanted = Wanted(principal, EventType.PERSON_ERASED, {"erasure": erasure})
+    told = {"erasure": erasure}
+    wanted = Wanted(principal, EventType.PERSON_ERASED, told, "a person's content was erased")
     sessions = _sessions(actor, principal)
     for number, session in enumerate(sessions):
         if before_each is not None:

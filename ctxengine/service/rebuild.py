@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from ctxengine.engine.build import BuildOptions
 from ctxengine.engine.event_types import ERASURES
 from ctxengine.engine.history.projection import HISTORY_FORMS
-from ctxengine.engine.history.working_set_sent import as_sent_in
+from ctxengine.engine.history.working_set_sent import as_sent_in, cards_twice_in
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
 from ctxengine.engine.legs.build_leg import own_reasoning
@@ -15,6 +16,7 @@ from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.recorded_step import rebuild
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import StepInputs, inputs_of
+from ctxengine.engine.turns.record import CARDS_TWICE
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Body, Event, ItemRow, Rendering, RequestRow, RunRow, SessionRow
 from ctxengine.service.access import plan_row_of
@@ -80,41 +82,77 @@ def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[
     """Recorded digests of the request's units whose content was erased since, in the form each of them has there.
 
     What was gone already when the request was built stands in it as its tombstone, and is rendered again. Which came first is
-    told by the log: clocks may jump. An erasure's event and its bodies carry the same moment.
+    told by the log: clocks may jump. An erasure's event and its bodies carry the same moment. A unit may be erased more than
+    once, where it went on after the first time: what the request rests on was kept by the first erasure after it.
     """
     key = {"tenant_id": session.tenant_id, "session_id": session.id}
-    erasures = Event.objects.filter(**key, type__in=ERASURES, sequence__gt=inputs.head).values(
-        "recorded_at"
+    later = Event.objects.filter(**key, type__in=ERASURES, sequence__gt=inputs.head)
+    erasures: dict[datetime, int] = dict(
+        later.order_by("-sequence").values_list("recorded_at", "sequence")
     )
-    erased = Body.objects.filter(**key, erased_at__in=erasures)
-    gone = list(erased.values_list("id", flat=True))
+    erased = Body.objects.filter(**key, erased_at__in=list(erasures))
+    gone = {body: erasures[at] for body, at in erased.values_list("id", "erased_at") if at}
     if not gone:
         return {}
     # Pinned units stand before the cut, and a recorded decision may show any of them.
     first = 0 if inputs.projection is not None else min((inputs.cut, *inputs.pinned))
     events = Event.objects.filter(
-        **key, body_id__in=gone, sequence__gte=first, sequence__lte=inputs.content_head
-    ).values_list("sequence", flat=True)
-    items = ItemRow.objects.filter(**key, sequence__in=list(events))
-    units = list(items.values_list("unit_sequence", flat=True).distinct())
-    as_sent = as_sent_in(log_of(session), inputs)
-    rows = Rendering.objects.filter(
-        **key,
-        renderer=rendered_under(plan),
-        unit_sequence__in=units,
+        **key, body_id__in=list(gone), sequence__gte=first, sequence__lte=inputs.content_head
     )
+    erased_by = {seq: gone[body] for seq, body in events.values_list("sequence", "body_id") if body}
+    items = ItemRow.objects.filter(**key, sequence__in=list(erased_by))
+    units: dict[int, int] = {}
+    for unit, sequence in items.values_list("unit_sequence", "sequence"):
+        units[unit] = min(units.get(unit, erased_by[sequence]), erased_by[sequence])
+    as_sent = as_sent_in(log_of(session), inputs)
+    kept = _kept_digests(session, plan, units)
     digests = {
-        EventSeq(row.unit_sequence): row.digest
-        for row in rows
-        if row.form == form_in(inputs, row.unit_sequence, as_sent)
+        EventSeq(unit): digest
+        for (unit, form), digest in kept.items()
+        if form == form_in(inputs, unit, as_sent)
     }
+    if cards_twice_in(log_of(session), inputs):
+        digests |= {
+            EventSeq(unit): digest
+            for (unit, form), digest in kept.items()
+            if form == CARDS_TWICE and form_in(inputs, unit, as_sent) == "digest"
+        }
     marked = {EventSeq(u): inputs.marked[str(u)] for u in units if str(u) in inputs.marked}
     return digests | marked
 
 
-def rendered_under(plan: Plan) -> str:
-    """What a unit's bytes depend on beside its content: the renderer, and what the epoch calls its tools."""
-    return f"{plan.renderer}#{plan.epoch}"
+def _kept_digests(
+    session: SessionRow, plan: Plan, units: Mapping[int, int]
+) -> dict[tuple[int, str], str]:
+    """Digests by unit and form, of units by the erasure that kept them."""
+    own = {erasure: rendered_under(plan, erasure) for erasure in set(units.values())}
+    rows = Rendering.objects.filter(
+        tenant_id=session.tenant_id,
+        session_id=session.id,
+        renderer__in=[rendered_under(plan), *own.values()],
+        unit_sequence__in=list(units),
+    )
+    found = {(row.unit_sequence, row.form, row.renderer): row.digest for row in rows}
+    first = {
+        (unit, form): found[unit, form, under]
+        for unit, form, under in found
+        if under not in own.values()
+    }
+    return first | {
+        (unit, form): digest
+        for (unit, form, under), digest in found.items()
+        if under == own[units[unit]]
+    }
+
+
+def rendered_under(plan: Plan, erasure: int = 0) -> str:
+    """What a unit's bytes depend on beside its content: the renderer, and what the epoch calls its tools.
+
+    Args:
+        erasure: sequence of the erasure that found the unit other than it was first; 0 names the first.
+    """
+    under = f"{plan.renderer}#{plan.epoch}"
+    return f"{under}/{erasure}" if erasure else under
 
 
 def form_in(inputs: StepInputs, unit: int, as_sent: Sequence[tuple[int, int]] = ()) -> str:

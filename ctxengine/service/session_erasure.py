@@ -7,7 +7,7 @@ snapshot is followed by one without it, and each plan is kept without what was e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from ctxengine.engine.ports import StaleHead
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.rows import render_unit
 from ctxengine.engine.trust.levels import Trust
-from ctxengine.engine.turns.record import closed_record
+from ctxengine.engine.turns.record import CARDS_TWICE, closed_record
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import (
     Body,
@@ -88,15 +88,19 @@ class Wanted(NamedTuple):
     marker: EventType
     told: Mapping[str, Any]
     """Fields of the marker beside the counts."""
+    note: str
+    """Why a plan is followed by one without its snapshot."""
+    still: Callable[[UUID], bool] | None = None
+    """Asked of the session once its lock is held; where it says no, and where somebody wrote meanwhile, all stays."""
 
 
 def take_content(*, actor: Actor, session_id: UUID, wanted: Wanted) -> Taken:
-    """Erase from one session; done again where somebody wrote to it meanwhile.
+    """Erase from one session; done again where somebody wrote to it meanwhile, unless only what is `still` so is wanted.
 
     Raises:
         ServiceError: `stale_head` (409) when the session is written to so busily that its turn never came.
     """
-    for left in reversed(range(_TRIES)):
+    for left in reversed(range(1 if wanted.still else _TRIES)):
         try:
             with refusing():
                 return _take(actor, session_id, wanted)
@@ -117,15 +121,17 @@ def _take(actor: Actor, session_id: UUID, wanted: Wanted) -> Taken:
         closing = interruptions(session, run, log, first=EventSeq(head.sequence + 1))
     erasure = _Erasure(session, log, wanted.owner, now)
     erasure.prepare()
-    turned = _without_snapshot(session, erasure.current)
+    turned = _without_snapshot(session, erasure.current, wanted.note)
     with transaction.atomic():
         # Before the session's lock, as everybody takes them who pins a snapshot.
         fence(actor.tenant_id, erasure.principal)
         if log.lock().sequence != head.sequence:
             raise StaleHead("Something was appended while the session's erasure was prepared.")
+        if wanted.still is not None and not wanted.still(session.id):
+            raise StaleHead("The session came to use again before its turn.")
         if run is not None:
             finish_run(run=run, log=log, outcome="cancelled", at=now, closing=closing)
-        kept = erasure.keep_what_proves()
+        kept = erasure.keep_what_proves(marker=log.head().sequence + 1)
         erasure.blank()
         if erasure.bodies:
             payload = {
@@ -147,12 +153,11 @@ def _take(actor: Actor, session_id: UUID, wanted: Wanted) -> Taken:
     return Taken(len(erasure.bodies), int(run is not None))
 
 
-def _without_snapshot(session: SessionRow, plan: Plan | None) -> Rotation | None:
+def _without_snapshot(session: SessionRow, plan: Plan | None, note: str) -> Rotation | None:
     """The plan that follows one whose snapshot is about to go; None where nothing of the plan goes."""
     if plan is None or not plan.snapshot:
         return None
     wanted = replace(same_request(plan), snapshot=(), snapshot_trace="", snapshot_watermark=0)
-    note = "a person's content was erased"
     return rotation(session, plan, wanted, (EpochReason.SNAPSHOT_MISSING,), note=note)
 
 
@@ -179,7 +184,7 @@ class _Erasure:
         self.bodies += sorted(set(self.turns.cards).difference(self.bodies))
         self.current: Plan | None = None
         """The plan of the session's epoch, where its text is about to go."""
-        self._digests: list[Rendering] = []
+        self._digests: list[tuple[Plan, Rendering]] = []
         self._plans: dict[int, Plan] = {}
 
     def prepare(self) -> None:
@@ -195,10 +200,14 @@ class _Erasure:
                 if row.epoch == self.session.epoch:
                     self.current = plan
 
-    def keep_what_proves(self) -> dict[str, str]:
-        """Store the digests, and each plan without what is erased of it; gives the sha256 of the latter by body id."""
+    def keep_what_proves(self, *, marker: int) -> dict[str, str]:
+        """Store the digests, and each plan without what is erased of it; gives the sha256 of the latter by body id.
+
+        Args:
+            marker: sequence that the erasure's event is about to get.
+        """
         kept_as: dict[str, str] = {}
-        Rendering.objects.bulk_create(self._digests, _BULK, ignore_conflicts=True)
+        self._keep_digests(marker)
         for epoch, plan in self._plans.items():
             # A plan without a snapshot holds nothing of the person's: its text stays as it is.
             data = plan_text(redacted(plan) if plan.snapshot else plan).encode()
@@ -214,7 +223,24 @@ class _Erasure:
             kept_as[str(kept.id)] = kept.sha256
         return kept_as
 
-    def _digests_under(self, plan: Plan, affected: set[int]) -> list[Rendering]:
+    def _keep_digests(self, marker: int) -> None:
+        """What was kept of a unit before stays; one that is another by now, as it lost part of itself, is kept beside it."""
+        found: dict[tuple[int, str, str], tuple[Plan, Rendering]] = {}
+        for plan, row in self._digests:
+            found.setdefault((row.unit_sequence, row.renderer, row.form), (plan, row))
+        rows = [row for _, row in found.values()]
+        Rendering.objects.bulk_create(rows, _BULK, ignore_conflicts=True)
+        units = {unit for unit, _, _ in found}
+        stored = Rendering.objects.filter(**self.key, unit_sequence__in=units)
+        before = {(row.unit_sequence, row.renderer, row.form): row.digest for row in stored}
+        others = []
+        for key, (plan, row) in found.items():
+            if before[key] != row.digest:
+                row.renderer = rendered_under(plan, marker)
+                others.append(row)
+        Rendering.objects.bulk_create(others, _BULK)
+
+    def _digests_under(self, plan: Plan, affected: set[int]) -> list[tuple[Plan, Rendering]]:
         """The digest of every affected unit in each form, as this epoch's requests rest on it."""
         renderer = renderer_of(plan.provider)
         context = RenderContext(
@@ -232,9 +258,16 @@ class _Erasure:
             (form, unit) for unit in units if unit.sequence in affected for form in _WHOLE_OR_SHORT
         ]
         if HISTORY_FORMS.get(self.session.engine) == "digest":
-            closed = closed_record([u for u in units if u.sequence in affected], counter)
+            own = [u for u in units if u.sequence in affected]
+            closed = closed_record(own, counter)
             shown += [("digest", unit) for unit in closed]
-        return [
+            earlier = closed_record(own, counter, once=False)
+            shown += [
+                (CARDS_TWICE, unit)
+                for unit, now in zip(earlier, closed, strict=True)
+                if unit != now
+            ]
+        rows = [
             Rendering(
                 **self.key,
                 unit_sequence=unit.sequence,
@@ -244,6 +277,7 @@ class _Erasure:
             )
             for form, unit in shown
         ]
+        return [(plan, row) for row in rows]
 
     def _units(self) -> Sequence[int]:
         rows = ItemRow.objects.filter(**self.key, sequence__in=self.sequences)
@@ -251,9 +285,12 @@ class _Erasure:
 
     def blank(self) -> None:
         """Take the content away, from the bodies and from everything that was derived from them."""
-        SnapshotTrace.objects.filter(**self.key, withdrawn_at__isnull=True).update(
-            withdrawn_at=self.now
-        )
+        traces = SnapshotTrace.objects.filter(**self.key)
+        if self.owner is None:
+            # The recall behind it is not withdrawn: another session may pin it anew.
+            traces.filter(withdrawn_at__isnull=True).delete()
+        else:
+            traces.filter(withdrawn_at__isnull=True).update(withdrawn_at=self.now)
         if not self.bodies:
             return
         gone = Body.objects.filter(**self.key, id__in=self.bodies)

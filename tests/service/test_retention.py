@@ -254,15 +254,20 @@ def test_old_search_rows_replays_jobs_and_records_go_and_new_ones_stay() -> None
     assert not any(due(tenant).values())
 
 
-def test_a_job_is_kept_as_long_as_its_tenant_says_also_by_hourly_upkeep() -> None:
-    for days, stays in ((0, True), (36_500, True), (1, False)):
+def test_a_job_is_kept_as_long_as_its_tenant_says_and_thirty_days_where_it_says_nothing() -> None:
+    for days, stays in ((0, True), (36_500, True), (1, False), (None, False)):
         actor = new_actor()
         job = ask_for_retention_of(actor)
-        Job.objects.filter(id=job.id).update(state=JobState.DONE, finished_at=LONG_AGO)
-        keep(actor, jobs=days)
+        Job.objects.filter(id=job.id).update(
+            state=JobState.DONE, created_at=LONG_AGO, finished_at=LONG_AGO
+        )
+        if days is not None:
+            keep(actor, jobs=days)
         ask_for_upkeep()
-        work_off(actor.tenant_id, kind="upkeep.expire")
+        work_off(actor.tenant_id)
         assert Job.objects.filter(id=job.id).exists() is stays
+        told = AuditEntry.objects.filter(tenant_id=actor.tenant_id, action="retention.applied")
+        assert [entry.after for entry in told] == ([] if stays else [{"jobs": 1}])
 
 
 # --- rules, the job, the command ---

@@ -14,7 +14,10 @@ from ctxengine.ledger.models import Job, RetentionRule
 from ctxengine.service.audit import record_audit
 from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.enqueue import enqueue
-from ctxengine.service.retention.kinds import FOR_EVER, KINDS
+from ctxengine.service.jobs.stops import JobFailed
+from ctxengine.service.jobs.wait_for import FINAL
+from ctxengine.service.retention.content import LeftBehind
+from ctxengine.service.retention.kinds import BY_NAME, FOR_EVER, KINDS
 from ctxengine.service.retention.old import OLD
 from ctxengine.service.retention.rules import keeping_times
 from ctxengine.service.specs import Actor
@@ -39,8 +42,12 @@ def apply_retention(*, actor: Actor, before_each: BeforeEach | None = None) -> d
     """Take away what has passed its keeping time; gives how much by kind, and writes one audit line where anything went.
 
     Each portion stands for itself: what broke off goes on the next time with what is left.
+
+    Raises:
+        LeftBehind: at the end, where some sessions could not be taken from.
     """
     times = keeping_times(actor.tenant_id)
+    left: LeftBehind | None = None
     gone = dict.fromkeys(times, 0)
     try:
         for name, days in times.items():
@@ -48,10 +55,13 @@ def apply_retention(*, actor: Actor, before_each: BeforeEach | None = None) -> d
                 continue
             if before_each is not None:
                 before_each(name)
-            for portion in OLD[name].remove(actor, days):
-                gone[name] += portion
-                if before_each is not None:
-                    before_each(name)
+            try:
+                for portion in OLD[name].remove(actor, days):
+                    gone[name] += portion
+                    if before_each is not None:
+                        before_each(name)
+            except LeftBehind as error:
+                left = error
     finally:
         # What has gone is gone, whether or not the rest came to its turn.
         if any(gone.values()):
@@ -63,17 +73,26 @@ def apply_retention(*, actor: Actor, before_each: BeforeEach | None = None) -> d
                 before={name: times[name] for name in told},
                 after=told,
             )
+    if left is not None:
+        raise left
     return gone
 
 
 def ask_for_retention() -> int:
-    """Ask for one job a day for each tenant with a rule; gives how many."""
+    """Ask for one job a day for each tenant with a rule, or with something that goes without one; gives how many."""
     recent = Job.objects.filter(
         tenant_id=OuterRef("tenant_id"), kind=KIND, created_at__gt=Now() - _EVERY
     )
     rules = RetentionRule.objects.filter(~Exists(recent)).exclude(days=FOR_EVER)
-    tenants = sorted(set(rules.values_list("tenant_id", flat=True).distinct()[:_TENANTS]))
-    for tenant_id in tenants:
+    own = RetentionRule.objects.filter(tenant_id=OuterRef("tenant_id"), kind="jobs")
+    limit = Now() - timedelta(days=BY_NAME["jobs"].default_days)
+    ended = Job.objects.filter(
+        ~Exists(recent), ~Exists(own), state__in=FINAL, finished_at__lt=limit
+    )
+    tenants: set[UUID] = set()
+    for rows in (rules, ended):
+        tenants.update(rows.values_list("tenant_id", flat=True).distinct()[:_TENANTS])
+    for tenant_id in sorted(tenants):
         ask_for_retention_of(Actor(tenant_id, "system"))
     return len(tenants)
 
@@ -98,4 +117,8 @@ def run(context: JobContext) -> dict[str, Any]:
         context.progress(name, 100 * places[name] // len(places))
         context.check()
 
-    return dict(apply_retention(actor=context.actor, before_each=before_each))
+    try:
+        return dict(apply_retention(actor=context.actor, before_each=before_each))
+    except LeftBehind as error:
+        context.note(str(error))
+        raise JobFailed("retention_incomplete", str(error)) from error

@@ -29,14 +29,14 @@ class RetentionKind(NamedTuple):
 
 KINDS: tuple[RetentionKind, ...] = (
     RetentionKind(
-        "content", "Content of sessions", "the session's last activity",
+        "content", "Content of sessions", "the session's last activity, or its import where that came later",
         "every body of the session: messages, results, summaries, cards, memory; its previews, search rows and title; "
         "texts that its file's repair set aside",
         "events, hashes, token counts, requests and figures: the chain verifies, what was sent is still proven",
         "sessions",
     ),
     RetentionKind(
-        "manifests", "Item lists of requests", "the request",
+        "manifests", "Item lists of requests", "the request, or its session's import where that came later",
         "the item-by-item list of what stood in a request and why, of runs that have ended",
         "the totals of its rows and classes, yields, inputs, hashes, usage and cost: it is still rebuilt and proven",
         "requests", least_days=7,

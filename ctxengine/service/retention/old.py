@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, Model, OuterRef, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
-from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import (
     AlertChange,
-    Body,
     Job,
     OpenRefusal,
-    PlanRow,
     ReplayCellRow,
     ReplayRow,
     RequestRow,
     RunRow,
     SearchEntry,
-    SessionRow,
     SideCallRow,
 )
 from ctxengine.service.jobs.wait_for import FINAL
-from ctxengine.service.session_erasure import Wanted, take_content
-from ctxengine.service.specs import Actor, ServiceError
+from ctxengine.service.retention.content import (
+    before,
+    idle_sessions,
+    lately_imported,
+    remove_content,
+)
+from ctxengine.service.specs import Actor
 
 _PORTION = 500
 _THIN = """
@@ -46,74 +44,41 @@ class Old(NamedTuple):
     """Yields how many went, portion by portion; between two of them its user may break off."""
 
 
-def _before(days: int) -> Any:
-    return Now() - timedelta(days=days)
-
-
-# --- content ---
-
-
-def _idle_sessions(tenant_id: UUID, days: int) -> QuerySet[SessionRow]:
-    """Idle sessions that hold content; a plan kept without what was erased of it is none."""
-    kept = PlanRow.objects.filter(
-        tenant_id=OuterRef("tenant_id"),
-        session_id=OuterRef("session_id"),
-        redacted_body_id=OuterRef("id"),
-    )
-    content = Body.objects.filter(
-        ~Exists(kept),
-        tenant_id=OuterRef("tenant_id"),
-        session_id=OuterRef("id"),
-        erased_at__isnull=True,
-    )
-    return SessionRow.objects.filter(
-        Exists(content), tenant_id=tenant_id, active_at__lt=_before(days)
-    )
-
-
-def _remove_content(actor: Actor, days: int) -> Iterator[int]:
-    idle = _idle_sessions(actor.tenant_id, days).order_by("active_at", "id")
-    wanted = Wanted(None, EventType.CONTENT_EXPIRED, {"days": days})
-    for session_id in list(idle.values_list("id", flat=True)):
-        # Asked again: somebody may have come back to it since.
-        if not _idle_sessions(actor.tenant_id, days).filter(id=session_id).exists():
-            continue
-        with suppress(_Busy):
-            _take(actor, session_id, wanted)
-            yield 1
-
-
-class _Busy(Exception):
-    """The session is written to, so that it is idle no longer."""
-
-
-def _take(actor: Actor, session_id: UUID, wanted: Wanted) -> None:
-    try:
-        take_content(actor=actor, session_id=session_id, wanted=wanted)
-    except ServiceError as error:
-        if error.code != "stale_head":
-            raise
-        raise _Busy from error
-
-
 # --- item lists of requests ---
 
 
-def _whole_requests(tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
+def _old_requests(tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
+    return RequestRow.objects.filter(tenant_id=tenant_id, created_at__lt=before(days))
+
+
+def _whole(rows: QuerySet[RequestRow], tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
+    """Those that still have their list, of runs that have ended. An imported one is as old as its import."""
     ended = RunRow.objects.filter(
         tenant_id=OuterRef("tenant_id"), id=OuterRef("run_id"), state="ended"
     )
-    rows = RequestRow.objects.filter(
-        Exists(ended), tenant_id=tenant_id, created_at__lt=_before(days)
-    )
+    imported = lately_imported(tenant_id, days).filter(id=OuterRef("session_id"))
+    rows = rows.filter(~Exists(imported.filter(tenant_id=OuterRef("tenant_id"))), Exists(ended))
     return rows.exclude(manifest__has_key="expired_at")
 
 
+def _count_whole(tenant_id: UUID, days: int) -> int:
+    return _whole(_old_requests(tenant_id, days), tenant_id, days).count()
+
+
 def _thin_requests(actor: Actor, days: int) -> Iterator[int]:
-    rows = _whole_requests(actor.tenant_id, days)
-    while ids := list(rows.values_list("id", flat=True)[:_PORTION]):
-        with connection.cursor() as cursor:
-            cursor.execute(_THIN, [actor.tenant_id, ids])
+    old = _old_requests(actor.tenant_id, days).order_by("created_at", "id")
+    behind = Q()
+    # Each old request is looked at once, also where it has been thin for long.
+    while seen := list(old.filter(behind).values_list("created_at", "id")[:_PORTION]):
+        at, last = seen[-1]
+        behind = Q(created_at__gte=at) & (Q(created_at__gt=at) | Q(id__gt=last))
+        looked_at = RequestRow.objects.filter(
+            tenant_id=actor.tenant_id, id__in=[request for _, request in seen]
+        )
+        ids = list(_whole(looked_at, actor.tenant_id, days).values_list("id", flat=True))
+        if ids:
+            with connection.cursor() as cursor:
+                cursor.execute(_THIN, [actor.tenant_id, ids])
         yield len(ids)
 
 
@@ -121,19 +86,19 @@ def _thin_requests(actor: Actor, days: int) -> Iterator[int]:
 
 
 def _old_search(tenant_id: UUID, days: int) -> QuerySet[SearchEntry]:
-    return SearchEntry.objects.filter(tenant_id=tenant_id, at__lt=_before(days))
+    return SearchEntry.objects.filter(tenant_id=tenant_id, at__lt=before(days))
 
 
 def _old_replays(tenant_id: UUID, days: int) -> QuerySet[ReplayRow]:
     running = Job.objects.filter(tenant_id=OuterRef("tenant_id"), id=OuterRef("job_id")).exclude(
         state__in=FINAL
     )
-    rows = ReplayRow.objects.filter(tenant_id=tenant_id, created_at__lt=_before(days))
+    rows = ReplayRow.objects.filter(tenant_id=tenant_id, created_at__lt=before(days))
     return rows.filter(~Exists(running))
 
 
 def _old_jobs(tenant_id: UUID, days: int) -> QuerySet[Job]:
-    return Job.objects.filter(tenant_id=tenant_id, state__in=FINAL, finished_at__lt=_before(days))
+    return Job.objects.filter(tenant_id=tenant_id, state__in=FINAL, finished_at__lt=before(days))
 
 
 def _remove_replays(actor: Actor, days: int) -> Iterator[int]:
@@ -148,7 +113,7 @@ def _remove_replays(actor: Actor, days: int) -> Iterator[int]:
 def _record_rows(tenant_id: UUID, days: int) -> tuple[QuerySet[Any], ...]:
     models: tuple[type[Model], ...] = (SideCallRow, OpenRefusal, AlertChange)
     return tuple(
-        model._default_manager.filter(tenant_id=tenant_id, at__lt=_before(days)) for model in models
+        model._default_manager.filter(tenant_id=tenant_id, at__lt=before(days)) for model in models
     )
 
 
@@ -175,8 +140,8 @@ def _remove_records(actor: Actor, days: int) -> Iterator[int]:
 
 
 OLD: dict[str, Old] = {
-    "content": Old(lambda tenant, days: _idle_sessions(tenant, days).count(), _remove_content),
-    "manifests": Old(lambda tenant, days: _whole_requests(tenant, days).count(), _thin_requests),
+    "content": Old(lambda tenant, days: idle_sessions(tenant, days).count(), remove_content),
+    "manifests": Old(_count_whole, _thin_requests),
     "search": Old(lambda tenant, days: _old_search(tenant, days).count(), _remove_search),
     "replays": Old(lambda tenant, days: _old_replays(tenant, days).count(), _remove_replays),
     "jobs": Old(lambda tenant, days: _old_jobs(tenant, days).count(), _remove_jobs),

@@ -378,7 +378,8 @@ def test_upkeep_removes_what_has_passed_its_keeping_time() -> None:
     Job.objects.filter(id=old.id).update(state=JobState.DONE, finished_at=AT)
     ask_for_upkeep()
     ask_for_upkeep()
-    assert work_off(actor.tenant_id, kind="upkeep.expire") == [("upkeep.expire", "done")]
+    for kind in ("upkeep.expire", "upkeep.retain"):
+        assert work_off(actor.tenant_id, kind=kind) == [(kind, "done")]
     left = Idempotency.objects.filter(tenant_id=actor.tenant_id)
     assert [row.key for row in left] == ["new"]
     assert not Job.objects.filter(id=old.id).exists()

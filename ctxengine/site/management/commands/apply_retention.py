@@ -25,6 +25,7 @@ class Command(BaseCommand):
         """Apply or count, and print what."""
         from ctxengine.service.bootstrap import actor_for
         from ctxengine.service.retention.apply import apply_retention, due
+        from ctxengine.service.retention.content import LeftBehind
         from ctxengine.service.retention.rules import keeping_times
         from ctxengine.service.specs import ServiceError
 
@@ -35,6 +36,8 @@ class Command(BaseCommand):
             counted = due(actor.tenant_id) if dry else apply_retention(actor=actor)
         except ServiceError as error:
             raise CommandError(error.detail) from error
+        except LeftBehind as error:
+            raise CommandError(str(error)) from error
         told = {
             name: {"days": days or None, "due" if dry else "gone": counted[name]}
             for name, days in times.items()
