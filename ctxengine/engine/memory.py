@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from heapq import merge
 from itertools import islice, takewhile
-from typing import NamedTuple
 
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
@@ -30,16 +30,6 @@ from ctxengine.engine.log.units import plan_batch
 from ctxengine.engine.ports import OpenCall, StaleHead, SumColumn, UnitSums
 
 _DECODED_KEPT = 64
-
-
-class Stored(NamedTuple):
-    """A log's contents as plain lists."""
-
-    events: Sequence[EventRecord]
-    items: Sequence[ItemRecord]
-    units: Sequence[UnitFacts]
-    bodies: Mapping[str, tuple[bytes, bytes]]
-    """(salt, bytes) by body id."""
 
 
 class MemoryLog:
@@ -78,6 +68,22 @@ class MemoryLog:
         """Contents of the newest events, as their writer read them."""
         self._found: dict[EventSeq, UnitSums] = {}
         """Answers of `at` since the last append."""
+
+    def copy(self) -> MemoryLog:
+        """A log of its own with the same contents: what is appended to one is not in the other."""
+        other = MemoryLog(self.tenant, self.session, salt=self._salt, body_id=self._body_id)
+        other._head = self._head
+        other._events = self._events.copy()
+        other._by_type = {type: known.copy() for type, known in self._by_type.items()}
+        other._bodies = self._bodies.copy()
+        other._items = {start: items.copy() for start, items in self._items.items()}
+        # Results that come late are added up in these.
+        other._units = [replace(unit) for unit in self._units]
+        other._starts = self._starts.copy()
+        other._sums = {column: sums.copy() for column, sums in self._sums.items()}
+        other._calls, other._open = self._calls.copy(), self._open.copy()
+        other._built, other._decoded = self._built.copy(), self._decoded.copy()
+        return other
 
     def head(self) -> Head:
         """Where the log ends now."""
@@ -236,15 +242,6 @@ class MemoryLog:
         """Forget the contents of units before `below` as they were read; whoever asks for one reads it again."""
         for start in [start for start in self._built if start < below]:
             del self._built[start]
-
-    def stored(self) -> Stored:
-        """Everything in the log, for a writer that copies it elsewhere."""
-        return Stored(
-            events=self._events,
-            items=[item for start in self._starts for item in self._items[start]],
-            units=self._units,
-            bodies={name: kept for name, kept in self._bodies.items() if kept is not None},
-        )
 
     def taken_call_ids(self, candidates: Collection[str]) -> set[str]:
         """Which of these wire call ids the session already uses."""

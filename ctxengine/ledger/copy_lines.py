@@ -76,11 +76,11 @@ def escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
 
 
-def body_line(key: Key, salt: bytes, data: bytes, commitment: BodyCommitment, owner: str) -> str:
-    """A body's line."""
+def body_line(key: Key, salt: bytes, data: bytes, commitment: BodyCommitment) -> str:
+    """A body's line; whose it is stays open."""
     return (
         f"{key.tenant}\t{key.session}\t{commitment.id}\t\\\\x{salt.hex()}\t{_bytes_field(data)}\t{commitment.sha256}"
-        f"\t{commitment.length}\t{escaped(owner)}\t{NULL}\n"
+        f"\t{commitment.length}\t\t{NULL}\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Single rows by their key, for what every step reads: one prepared statement each, its SQL written once per process.
+"""Single rows by their key, for what every step reads: one statement each, its SQL written once per process.
 
 Compiling a statement takes the ORM several times as long as Postgres takes to answer it. Everything else asks the ORM.
 """

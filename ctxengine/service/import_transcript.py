@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.ids import EventSeq
@@ -131,6 +131,11 @@ def import_file(
         return ImportOutcome("refused", shown, sha256, reason=str(error))
     except EngineError as error:
         return ImportOutcome("refused", shown, sha256, reason=f"It cannot be rebuilt: {error}")
+    except (DataError, UnicodeEncodeError) as error:
+        # What the driver says may hold the file's own text; the name of its error does not.
+        kind = type(error.__cause__ or error).__name__
+        reason = f"It holds a text or a figure that the database cannot keep ({kind}). Nothing was written."
+        return ImportOutcome("refused", shown, sha256, reason=reason)
     except IntegrityError:
         known = ImportRow.objects.filter(tenant_id=actor.tenant_id, sha256=sha256).first()
         if known is None:
@@ -273,6 +278,7 @@ def _take(
             writer.wait()
             session_ids.append(made.session.id)
             kept += made.kept_items
+            report += map(_report_line, made.repairs())
             if made.outlined:
                 outlined.append(made.session.id)
             if not dry_run:

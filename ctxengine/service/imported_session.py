@@ -30,7 +30,8 @@ def imported_plan(
     nonce_key: bytes,
 ) -> Plan:
     """The plan of an imported session: the file's own instructions and tools, excess listed as warnings."""
-    known = facts_about(provider, foreign.model)
+    model = model_view(foreign.model)
+    known = facts_about(provider, model)
     tools = []
     for tool in foreign.tools:
         try:
@@ -50,7 +51,7 @@ def imported_plan(
         PlanRequest(
             engine="suffix",
             provider=provider,
-            model=foreign.model,
+            model=model,
             window=known.window,
             max_output=known.max_output,
             instructions=model_view(foreign.instructions),
@@ -97,7 +98,7 @@ def imported_session_row(
         title=model_view(foreign.title)[:300],
         engine="suffix",
         provider=plan.provider,
-        model=model_view(foreign.model),
+        model=plan.model,
         agent_name=format,
         agent_version="imported",
         import_sha256=file_sha256,

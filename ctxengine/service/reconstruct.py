@@ -16,6 +16,7 @@ from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession
 from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.log.records import Batch
 from ctxengine.engine.manifest import YieldStep
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.ports import OpenCall, TokenCounter
@@ -98,7 +99,7 @@ class Reconstruction:
         self.foreign = foreign
         self.now = now
         provider = foreign.provider
-        self.counter: TokenCounter = counter_of(provider, foreign.model)
+        self.counter: TokenCounter = counter_of(provider, model_view(foreign.model))
         self.renderer: WireRenderer = renderer_of(provider)
         session_id, nonce_key = new_id(), new_nonce_key()
         self.log = ImportLog(
@@ -153,7 +154,7 @@ class Reconstruction:
             if entry.type is EntryType.USER or not self.out.runs:
                 self._open_run(place, entry)
             if entry.type is EntryType.ASSISTANT:
-                self._request(entry)
+                self._request(place, entry)
             self._append(place, entry)
             self._last_at = entry.at or self._last_at
             if self._is_a_part(place):
@@ -280,38 +281,45 @@ class Reconstruction:
     def _answers(self, request: RequestRow | OutlinedRow) -> bool:
         return request.content_sequence == self.log.content_sequence
 
-    def _request(self, entry: Entry) -> None:
-        """The request that this answer replied to; none where nothing stood before the answer."""
+    def _request(self, place: int, entry: Entry) -> None:
+        """The request that this answer replied to; none where nothing stood before the answer, or where it does not fit."""
         run, log = self.out.runs[-1], self.log
         if log.content_sequence == 0 or log.any_open:
             return
-        place = StepPlace(
+        step = StepPlace(
             head=log.sequence,
             content_head=log.content_sequence,
             boundary=run.seed_event_sequence or 1,
             now=iso_of(self._last_at or entry.at),
         )
+        try:
+            self._make(run, entry, step)
+        except BudgetExceeded:
+            # The file's own request was answered, so our conservative count is what does not fit.
+            self.out.unfit.append(place)
+
+    def _make(self, run: RunRow, entry: Entry, step: StepPlace) -> None:
+        """Outline the request of a step, or build it.
+
+        Raises:
+            BudgetExceeded: what never yields does not fit.
+        """
         if self._outlines is not None and self._outlines.can_outline:
-            outline = self._outlines.outline(place, self._floors)
+            outline = self._outlines.outline(step, self._floors)
             if outline is not None:
                 self._keep_outline(run, entry, outline)
             else:
-                self._outline_a_yield(run, entry, place, self._outlines)
+                self._outline_a_yield(run, entry, step, self._outlines)
             return
-        wanted = self._shared.model_copy(update=place._asdict())
-        self._rebuild(run, entry, wanted, self._floors)
+        self._rebuild(run, entry, self._shared.model_copy(update=step._asdict()))
 
-    def _rebuild(self, run: RunRow, entry: Entry, wanted: StepInputs, floors: Floors) -> None:
+    def _rebuild(self, run: RunRow, entry: Entry, wanted: StepInputs) -> None:
         """Build the request of a step and write down what that decides."""
         plan = self.facts.plan
         counter = self.memo.counter(self.counter)
-        try:
-            prepared = prepare(
-                self.log, self.facts, wanted, memory=Memory(), floors=floors, counter=counter
-            )
-        except BudgetExceeded:
-            # The file's own request was answered, so our conservative count is what does not fit.
-            return
+        prepared = prepare(
+            self.log, self.facts, wanted, memory=Memory(), floors=self._floors, counter=counter
+        )
         built = build(
             prepared.run,
             CheckpointInput(),
@@ -322,21 +330,16 @@ class Reconstruction:
         )
         run.steps += 1
         request_id = new_id()
-        self.log.append(
-            step_drafts(
-                prepared,
-                built,
-                request_id=request_id,
-                step=run.steps,
-                model=plan.model,
-                run=str(run.id),
-                reconstructed=True,
-            ),
-            expected=None,
-            at=self.now,
+        drafts = step_drafts(
+            prepared,
+            built,
+            request_id=request_id,
+            step=run.steps,
+            model=plan.model,
+            run=str(run.id),
+            reconstructed=True,
         )
-        if prepared.allocation.raises:
-            self._floors = floors_of(self.log.newest_yields(), self._total)
+        self._raise_floors(self.log.append(drafts, expected=None, at=self.now))
         session = self.out.session
         row = request_row(
             session=session,
@@ -363,11 +366,7 @@ class Reconstruction:
         self, run: RunRow, entry: Entry, place: StepPlace, outlines: Outlines
     ) -> None:
         """Raise the floors that a step needs, and outline its request under them."""
-        try:
-            allocation = outlines.allocation(place, self._floors)
-        except BudgetExceeded:
-            # As above.
-            return
+        allocation = outlines.allocation(place, self._floors)
         outline = outlines.outline(place, allocation.floors)
         if outline is None:
             problem = "does not fit under the floors that its own yields raise"
@@ -376,9 +375,14 @@ class Reconstruction:
         made_for = MadeFor(self._total, row.model, self._shared.policy, str(row.id))
         self.out.session.pressure_count += allocation.under_pressure
         drafts = outlined_yields(allocation, made_for, run=str(run.id))
-        self.log.append(drafts, expected=None, at=self.now)
-        self._floors = floors_of(self.log.newest_yields(), self._total)
+        self._raise_floors(self.log.append(drafts, expected=None, at=self.now))
         self._cut = max(self._cut, allocation.floors.cut)
+
+    def _raise_floors(self, batch: Batch) -> None:
+        """Take in the yields that were just appended; a floor never falls, so those before them need no other look."""
+        yields = [event for event in batch.events if event.type is EventType.YIELD_APPLIED]
+        risen, known = floors_of(yields, self._total), self._floors
+        self._floors = Floors(max(known.cut, risen.cut), max(known.pointer, risen.pointer))
 
     def _keep_outline(
         self, run: RunRow, entry: Entry, outline: Outline, yields: Sequence[YieldStep] = ()

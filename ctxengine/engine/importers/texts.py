@@ -54,13 +54,20 @@ def has_lone_surrogate(raw: str) -> bool:
 
 
 def time_of(value: Any) -> str | None:
-    """A time as the file wrote it, if it is ISO 8601 with an offset; None for anything else."""
+    """A time, if it is ISO 8601 with an offset; None for anything else.
+
+    It stays as the file wrote it, unless its date and its clock are parted by neither a T nor a blank: the parser takes any
+    character there, even one that no database keeps.
+    """
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:
-        return value if datetime.fromisoformat(value).tzinfo is not None else None
+        moment = datetime.fromisoformat(value)
     except ValueError:
         return None
+    if moment.tzinfo is None:
+        return None
+    return value if value[10] in "T " else moment.isoformat()
 
 
 def time_of_epoch(value: Any, *, per_second: int = 1) -> str | None:

@@ -8,6 +8,8 @@ from typing import Any
 from ctxengine.engine.importers.transcript import ForeignUsage
 from ctxengine.engine.lexeme import Node
 
+_TOO_MANY = 1 << 63
+
 
 def anthropic_usage(node: Node | None) -> ForeignUsage | None:
     """Anthropic's buckets are disjoint already, but with `iterations` the top level is not the bill: their sum is."""
@@ -143,5 +145,5 @@ def _first_object(usage: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _number(value: Any) -> int | None:
-    """Counts are whole and not negative; anything else is not reported."""
-    return value if type(value) is int and value >= 0 else None
+    """Counts are whole, not negative and no longer than a column; anything else is not reported."""
+    return value if type(value) is int and 0 <= value < _TOO_MANY else None

@@ -6,13 +6,13 @@ hash and its lines follow from what stands here. `append` is for everything else
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
+from ctxengine.engine.canonical import canonical_bytes
 from ctxengine.engine.events import EventDraft, EventType, ItemFacts
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, DecodedItem, ItemKind, Unit
@@ -128,6 +128,8 @@ class ImportLog(MemoryLog):
         """How often a late result changed the sums behind its unit."""
         self.newest_content: EventType | None = None
         """Type of the newest content event."""
+        self.newest_results = EventSeq(0)
+        """The newest unit that `append_content` gave a tool result of at least a token."""
         super().__init__(tenant, session, salt=salt, body_id=body_id)
 
     @property
@@ -171,7 +173,8 @@ class ImportLog(MemoryLog):
             if body is not None and kept is not None:
                 self.waiting_bytes += body.length
                 self._kept.append((event.sequence, body.id))
-                self._body_lines.append(body_line(self._key, *kept, body, ""))
+                self._body_lines.append(body_line(self._key, *kept, body))
+            if event.sequence == self.content_sequence:
                 self.newest_content = event.type
         self._item_lines += [item_line(self._key, item) for item in batch.items]
         return batch
@@ -238,7 +241,13 @@ class ImportLog(MemoryLog):
             tokens=tokens,
             what=f'"trust":"{trust}","type":"{type}"',
         )
-        self._hash = sha256(text.encode()).hexdigest()
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            # This names what is wrong with the text.
+            canonical_bytes(payload)
+            raise
+        self._hash = sha256(data).hexdigest()
         self._event_lines.append(
             f"{self._own}{sequence}\t{type}\t{run}\t{trust}\t{escaped(fields)}\t{about}\t{tokens}\t{before}\t{self._hash}"
             f"\t\t{self._iso}\n"
@@ -269,6 +278,8 @@ class ImportLog(MemoryLog):
         self._pointer += pointer
         self._results += results
         self._item_count += len(rows)
+        if results and home > self.newest_results:
+            self.newest_results = home
         trust, run = content.trust, content.run
         kept = self._placed.setdefault(home, [])
         start, told = f"{self._own}{sequence}\t", f"\t{_TRUSTS[trust]}\t{run}\t"
@@ -310,9 +321,15 @@ class ImportLog(MemoryLog):
         sums[SumColumn.RESULTS].append(self._results)
         sums[SumColumn.SAVED].append(self._tokens - self._pointer)
 
-    def units_from(self, start: EventSeq) -> list[UnitFacts]:
-        """The units that start at a place or behind it, oldest first."""
-        return self._units[bisect_left(self._starts, start) :]
+    def said_last(self, start: EventSeq) -> int:
+        """Tokens of the user's and the input's units that the log ends with, as far as they start at a place or behind it."""
+        tokens = 0
+        for place in range(len(self._units) - 1, -1, -1):
+            unit = self._units[place]
+            if unit.sequence < start or unit.kind not in ("user", "input"):
+                break
+            tokens += unit.tokens
+        return tokens
 
     @property
     def any_open(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ctxengine.engine.importers.transcript import Repair, RepairAction
 from ctxengine.ledger.models import PlanRow, RequestRow, RunRow, SessionRow
 from ctxengine.service.imports.import_log import ImportLog, Lines
 from ctxengine.service.imports.outline import OutlinedRow
@@ -37,3 +38,17 @@ class Reconstructed:
     """Segment digests of the units that the requests hold."""
     kept_items: int = 0
     """Ledger items that came from the file."""
+    unfit: list[int] = field(default_factory=list)
+    """Indices of the answers without a request, since what never yields does not fit by our count."""
+
+    def repairs(self) -> list[Repair]:
+        """What the report has to say beside what the reader found."""
+        if not self.unfit:
+            return []
+        first, last = self.unfit[0] + 1, self.unfit[-1] + 1
+        where = f"entry {first}" if first == last else f"entry {first} to entry {last}"
+        detail = (
+            "Answers whose requests do not fit the model by our count, which is careful; the answers are kept, without a "
+            f"request ({len(self.unfit)} of them)."
+        )
+        return [Repair(RepairAction.WARNED, "request_does_not_fit", where, detail)]

@@ -163,29 +163,23 @@ class Outlines:
         Raises:
             BudgetExceeded: what never yields does not fit.
         """
-        boundary = EventSeq(wanted.boundary)
-        active = self._log.units_from(boundary)
-        spoken = 0
-        for unit in reversed(active):
-            if unit.kind not in ("user", "input"):
-                break
-            spoken += unit.tokens
+        log, boundary = self._log, EventSeq(wanted.boundary)
+        head = EventSeq(wanted.content_head + 1)
+        spoken = log.said_last(boundary)
         return allocate(
             fixed=self._fixed,
             policy=self._policy,
             demand=Demand(
-                active=sum(unit.tokens for unit in active) - spoken,
+                active=log.at(head).tokens - log.at(boundary).tokens - spoken,
                 user_input=spoken,
                 runtime=self._runtime_tokens(wanted.now),
                 omission=self._omission,
-                newest=next(
-                    (unit.sequence for unit in reversed(active) if unit.result_tokens), EventSeq(0)
-                ),
+                newest=log.newest_results if log.newest_results >= boundary else EventSeq(0),
             ),
             floors=floors,
-            index=self._log,
+            index=log,
             boundary=boundary,
-            head=EventSeq(wanted.content_head + 1),
+            head=head,
         )
 
     def outline(self, wanted: StepPlace, floors: Floors) -> Outline | None:

@@ -1,7 +1,8 @@
 """The facts of an item that holds one text or one call, which nearly all do, without an object for each (design 4).
 
 What `engine.derive` says of any item is worked out here for plain ones alone, in one pass from the body's text; everything else
-is left to it. A test holds the two against each other over every file of the corpus.
+is left to it. A property test holds the two against each other over odd messages, and the tests of outlined imports do over
+those files of the corpus that they take.
 """
 
 from __future__ import annotations
