@@ -220,6 +220,7 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
             "inline",
             "items",
             "retained",
+            "operations",
             "recovered",
             "ranges",
             "left_out",

@@ -120,7 +120,9 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
             )
         content = from_response(spec.response_raw or "")
         stripped = strip_opaque(content.format, content.body, role="assistant")
-        stripped, windows = without_windows(session, content.format, stripped)
+        stripped, windows = without_windows(
+            session, content.format, stripped, interrupted=interrupted
+        )
         leg = answering_leg(request, spec.leg)
         if leg is not None:
             stripped = replace(stripped, opaque=leg.thought(session, stripped.opaque))

@@ -225,7 +225,7 @@ def _meanwhile(stage: Stage, act: Callable[[], None]) -> None:
 CASES: dict[str, list[Case]] = {
     "missing_configuration": [Case(keyless)],
     "native_unsupported": [
-        scripted("anthropic", Reply(status=404)),
+        scripted("anthropic", Reply(status=405)),
         unserved("openai-responses", "/v1/responses/compact"),
     ],
     "count_unavailable": [
@@ -267,7 +267,10 @@ CASES: dict[str, list[Case]] = {
     ],
     "compaction_unavailable": [scripted("anthropic", Reply(status=529))],
     "auth": [scripted("anthropic", Reply(status=401)), scripted("openai", Reply(status=403))],
-    "invalid_request": [scripted("anthropic", Reply(status=400, message="No."))],
+    "invalid_request": [
+        scripted("anthropic", Reply(status=400, message="No.")),
+        scripted("anthropic", Reply(status=404, message="model: claude-unknown")),
+    ],
     "too_large": [scripted("anthropic", Reply(status=413, message="Too large."))],
     "bad_answer": [
         scripted("anthropic", Reply(broken="body")),

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -15,6 +16,7 @@ from ctxengine.engine.boundary.context import BoundaryContext
 from ctxengine.engine.boundary.failures import CompactionError, ContextLengthError
 from ctxengine.engine.boundary.note import NoteAnswer
 from ctxengine.engine.boundary.work import Work
+from ctxengine.engine.errors import OrphanPair
 from ctxengine.engine.tokens.counter import counter_for
 from ctxengine.engine.wire.registry import renderer_for
 from ctxengine.providers.strict_local.provider import StrictProvider
@@ -111,6 +113,60 @@ class Boundary(RuleBasedStateMachine):
             self.turns(20, answer)
             self.asks_for_a_request()
 
+    @rule(
+        does=st.lists(
+            st.tuples(
+                st.sampled_from(["reads", "queues", "ends"]), st.sampled_from(["one", "two"])
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+        in_order=st.booleans(),
+    )
+    def uses_tools(self, does: list[tuple[str, str]], in_order: bool) -> None:
+        """A batch of calls, and their results in this order or the other."""
+        names = [f"call-{len(self.said)}-{place}" for place in range(len(does))]
+        calls = [{"id": name, "name": "read", "arguments": "{}"} for name in names]
+        self._append({"role": "assistant", "content": "", "calls": calls})
+        results = list(zip(names, does, strict=True))
+        for name, (what, operation) in results if in_order else reversed(results):
+            result = {"role": "tool", "call_id": name, "content": f"{what} {operation} of {name}"}
+            if what != "reads":
+                result["operation_id"] = operation
+            if what == "queues":
+                result["retain"] = "operation"
+            self._append(result)
+
+    @rule(operation=st.sampled_from(["one", "two"]), ends=st.booleans())
+    def an_operation_goes_through_checkpoints(self, operation: str, ends: bool) -> None:
+        self.uses_tools([("queues", operation)], True)
+        if self._until_covered() and ends:
+            self.uses_tools([("ends", operation)], True)
+        self._until_covered()
+
+    def _until_covered(self) -> bool:
+        """Turns with their requests until a checkpoint covers all that was said so far; whether one could be made."""
+        place = len(self.said)
+        self.clock.wait(4_000.0)
+        self.provider.script.clear()
+        self.notes.clear()
+        while (point := self.context.checkpoint) is None or point.replaced < place:
+            self.turns(20, 60)
+            try:
+                self.context.prepare()
+            except (CompactionError, ContextLengthError):
+                return False
+        self._keeps_what_is_alive(point)
+        return True
+
+    @rule(call=st.sampled_from(["nobody's", "call-1-0"]))
+    def a_result_of_no_open_call_is_refused(self, call: str) -> None:
+        body = self._body()
+        late = {"role": "user", "content": "In front of it."}
+        with pytest.raises(OrphanPair):
+            self.context.append(late, {"role": "tool", "call_id": call, "content": "late"})
+        assert self._body() == body
+
     @rule(kind=st.sampled_from(["reminder", "hook"]))
     def reminds(self, kind: str) -> None:
         self._append({"role": "user", "content": f"Mind {self.turn}.", "retain": kind})
@@ -168,6 +224,31 @@ class Boundary(RuleBasedStateMachine):
         )
 
     # --- what providers do ---
+
+    @rule()
+    def outgrows_what_is_compacted_at_once(self) -> None:
+        """Far more history than the provider compacts at once: with recovery a view of it is, without none at all."""
+        for _ in range(12):
+            self.turns(20, 90)
+        self.clock.wait(4_000.0)
+        self.context.forget_failures()
+        self.provider.script.clear()
+        self.notes.clear()
+        native = self.model[0] == "anthropic"
+        before = self.context.checkpoint
+        if native and not self.recovery:
+            with pytest.raises(CompactionError) as caught:
+                self.context.prepare()
+            assert caught.value.reason == "native_input_oversized"
+            assert self.context.checkpoint == before
+            return
+        self.context.prepare()
+        made = self.context.checkpoint
+        assert made is not None and made != before
+        assert made.recovered == native
+        if native:
+            assert made.ranges and made.left_out, "what was read and what was not are told"
+            assert max(last for _, last in (*made.ranges, *made.left_out)) == made.replaced
 
     @rule()
     def asks_for_a_request(self) -> None:
@@ -270,6 +351,14 @@ class Boundary(RuleBasedStateMachine):
             self.asks_for_a_request()
         return self.context.checkpoint
 
+    def _keeps_what_is_alive(self, point: Checkpoint) -> None:
+        """A checkpoint holds exactly the operations that the messages it covers leave alive."""
+        alive: set[str] = set()
+        for message in self.said[: point.replaced]:
+            if operation := message.get("operation_id"):
+                (alive.add if "retain" in message else alive.discard)(operation)
+        assert {name for name, _ in point.operations} == alive
+
     # --- always ---
 
     @precondition(lambda self: hasattr(self, "context"))
@@ -280,6 +369,9 @@ class Boundary(RuleBasedStateMachine):
             (m["role"], m["content"]) for m in self.said
         ]
         mine.clear()
+        point = self.context.checkpoint
+        if point is not None:
+            self._keeps_what_is_alive(point)
         ended = [operation for name, operation, _ in self.told if name == "finished"]
         begun = [operation for name, operation, _ in self.told if name == "started"]
         assert ended == begun, "what began has ended, once"

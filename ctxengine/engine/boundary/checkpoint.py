@@ -22,6 +22,8 @@ from ctxengine.engine.ports import SessionLog
 Kind = Literal["native", "note"]
 Ranges = tuple[tuple[int, int], ...]
 """First and last event of each range."""
+Operations = tuple[tuple[str, int], ...]
+"""Each operation that is alive, and the sequence that opens the unit it was last told in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class Checkpoint:
     turns: int
     units: int
     retained: tuple[int, ...] = ()
-    """Units it covers that are shown again behind it, by the sequence that opens them."""
+    """Units it covers that are shown again behind it for good, by the sequence that opens them."""
+    operations: Operations = ()
+    """Those that are shown again while their operation is alive."""
     recovered: bool = False
     """Whether it was made from a bounded view of the archive."""
     ranges: Ranges = ()
@@ -64,6 +68,11 @@ class Checkpoint:
         """Last sequence it stands for."""
         return self.cut - 1
 
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """Units it covers that are shown again behind it, an operator's pins aside: these may come and go."""
+        return tuple(sorted({*self.retained, *(unit for _, unit in self.operations)}))
+
 
 def checkpoint_of(event: EventRecord) -> Checkpoint:
     """Read one from its event."""
@@ -80,6 +89,7 @@ def checkpoint_of(event: EventRecord) -> Checkpoint:
         turns=payload["turns"],
         units=payload["units"],
         retained=tuple(payload["retained"]),
+        operations=_operations(payload.get("operations", ())),
         recovered=payload["recovered"],
         ranges=_ranges(payload["ranges"]),
         left_out=_ranges(payload["left_out"]),
@@ -91,6 +101,10 @@ def checkpoint_of(event: EventRecord) -> Checkpoint:
 
 def _ranges(stored: Iterable[Sequence[int]]) -> Ranges:
     return tuple((first, last) for first, last in stored)
+
+
+def _operations(stored: Iterable[Sequence[Any]]) -> Operations:
+    return tuple((str(operation), int(unit)) for operation, unit in stored)
 
 
 def contract_of(plan: Plan) -> str:

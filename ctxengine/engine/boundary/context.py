@@ -26,6 +26,7 @@ from ctxengine.engine.boundary.prepare import NEAR, Situation, situation_of, wor
 from ctxengine.engine.boundary.saved import Finished, as_saved, read_saved
 from ctxengine.engine.boundary.settled import source_of_units
 from ctxengine.engine.boundary.work import Made, NativePort, Work
+from ctxengine.engine.budget.arithmetic import DEFAULT_RESERVE_TOKENS
 from ctxengine.engine.budget.yields import Floors
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.derive import Derivation
@@ -114,12 +115,10 @@ class BoundaryContext:
         same = 0
         while same < min(len(given), len(self._messages)) and given[same] == self._messages[same]:
             same += 1
-        log = self._log
         if same < len(self._messages):
-            log = self._empty()
-            self._append(log, given)
+            log = self._appended(self._empty(), given, self._counter)
         else:
-            self._append(log, given[same:])
+            log = self._appended(self._log.copy(), given[same:], self._counter)
         self._log, self._messages = log, given
         self._version += 1
         self._made = tuple(entry for entry in self._made if entry[0].replaced <= same)
@@ -142,10 +141,9 @@ class BoundaryContext:
             counter: counts as the plan's model does; all messages are counted anew.
             renderer: speaks to the plan's provider.
         """
+        self._log = self._appended(self._empty(), self._messages, counter)
         self._session = replace(self._session, plan=plan)
         self._counter, self._renderer = counter, renderer
-        self._log = self._empty()
-        self._append(self._log, self._messages)
         self._version += 1
         self._admitted = 0
 
@@ -227,8 +225,12 @@ class BoundaryContext:
     def _empty(self) -> MemoryLog:
         return MemoryLog("host", "messages", salt=self._salt)
 
-    def _append(self, log: MemoryLog, messages: Sequence[Message]) -> None:
-        append_messages(log, messages, derivation=Derivation(self._counter), at=self._now())
+    def _appended(
+        self, log: MemoryLog, messages: Sequence[Message], counter: TokenCounter
+    ) -> MemoryLog:
+        """That log, with the messages behind what is in it; an error half-way leaves it behind, never the one in use."""
+        append_messages(log, messages, derivation=Derivation(counter), at=self._now())
+        return log
 
     def _standing(self) -> tuple[Checkpoint, str] | None:
         contract, below = contract_of(self._session.plan), self._below()
@@ -294,7 +296,8 @@ class BoundaryContext:
             self._end(operation, work, unforeseen)
             raise unforeseen from None
         except BaseException:
-            self._end(operation, work, CompactionError("interrupted"))
+            # The caller ends it, not the provider: nothing rests before the next try.
+            self._end(operation, work, CompactionError("cancelled"))
             raise
         point = replace(made.checkpoint, sequence=EventSeq(operation))
         self._made = ((point, made.text), *self._made)
@@ -332,32 +335,42 @@ class BoundaryContext:
         return source_of_units(base, units, "") == point.source
 
     def _built(self, situation: Situation, *, counts: bool = True) -> ModelRequest:
-        plan = self._session.plan
-        request = None
-        while request is None:
+        plan, point = self._session.plan, situation.checkpoint
+        counts = counts and point is not None and point.kind == "native"
+        while True:
             try:
                 request = self._step(situation, plan)
             except BudgetExceeded as error:
-                plan = self._smaller_output(plan, error)
-        point = situation.checkpoint
-        if counts and point is not None and point.kind == "native" and self._native is not None:
-            self._admit(request, point)
+                numbers = error.numbers
+                needed, available = int(str(numbers["needed"])), int(str(numbers["available"]))
+                plan = self._smaller_output(plan, needed, available, source="estimated")
+                continue
+            tokens = self._counted(request, point) if counts and point is not None else None
+            available = request.budget.total - request.budget.reserve
+            if tokens is None or tokens <= available:
+                break
+            while tokens > available:
+                plan = self._smaller_output(plan, tokens, available, source="counted")
+                available = request.budget.total - _reserve(plan)
+        if tokens is not None and point is not None:
+            self._admitted = int(point.sequence)
         return request
 
-    def _smaller_output(self, plan: Plan, error: BudgetExceeded) -> Plan:
-        """The plan with a smaller output reserve, where the host has one to give."""
-        needed, available = int(str(error.numbers["needed"])), int(str(error.numbers["available"]))
-        reserve = (
-            plan.policy.reserve if plan.policy.reserve is not None else min(8_192, plan.max_output)
-        )
+    def _smaller_output(self, plan: Plan, needed: int, available: int, *, source: str) -> Plan:
+        """The plan with a smaller output reserve, where the host has one to give.
+
+        Raises:
+            ContextLengthError: it has none.
+        """
+        reserve = _reserve(plan)
         wanted = self._fit_output(needed - available, reserve) if self._fit_output else reserve
         if not 0 < wanted < reserve:
             raise ContextLengthError(
                 needed,
                 available,
-                source="estimated",
+                source=source,
                 remedy="Shorten the newest message, or use a larger window.",
-            ) from error
+            ) from None
         return plan.model_copy(
             update={"policy": plan.policy.model_copy(update={"reserve": wanted})}
         )
@@ -388,20 +401,24 @@ class BoundaryContext:
         )
         return build_step(prepared.run, facts, opaque={}, renderer=self._renderer)
 
-    def _admit(self, request: ModelRequest, point: Checkpoint) -> None:
-        """Count exactly, before it is dispatched, a first request under a window, and every one that is near its limit."""
+    def _counted(self, request: ModelRequest, point: Checkpoint) -> int | None:
+        """Tokens by the provider's count; None where none is due.
+
+        One is due before a first request under a window is dispatched, and for every one that is near its limit.
+        """
         near = request.budget.request > NEAR * request.budget.usable
         if self._native is None or (self._admitted == point.sequence and not near):
-            return
+            return None
         try:
-            tokens = self._native.count(request.body)
+            return self._native.count(request.body)
         except CompactionError:
             raise
         except Exception:
             raise CompactionError("internal") from None
-        available = request.budget.total - request.budget.reserve
-        if tokens > available:
-            raise ContextLengthError(
-                tokens, available, source="counted", remedy="Use a larger window."
-            )
-        self._admitted = int(point.sequence)
+
+
+def _reserve(plan: Plan) -> int:
+    """Tokens that are set aside for the answer."""
+    if plan.policy.reserve is not None:
+        return plan.policy.reserve
+    return min(DEFAULT_RESERVE_TOKENS, plan.max_output)

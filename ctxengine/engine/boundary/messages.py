@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from ctxengine.engine.derive import Derivation, facts_of
+from ctxengine.engine.errors import OrphanPair
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, ItemKind
@@ -79,6 +80,8 @@ def append_messages(
     at: datetime,
 ) -> None:
     """Append messages behind those that are there, each as one event.
+
+    After an error the messages before the one that is wrong are in the log: give a copy of a log that is in use.
 
     Args:
         at: time of recording, with offset.
@@ -158,7 +161,14 @@ def _written(message: Message) -> tuple[EventType, str, ContentFormat]:
 def _answered(log: MemoryLog, message: Message) -> OpenCall | None:
     if message.role != "tool":
         return None
-    return next((call for call in log.open_calls() if call.call_id == message.call_id), None)
+    for call in log.open_calls():
+        if call.call_id == message.call_id:
+            return call
+    named = "no call" if message.call_id is None else f"the call {message.call_id!r}"
+    raise OrphanPair(
+        f"A tool's message answers {named}, and no such call is open. Append it behind the assistant's message that "
+        "makes the call, once."
+    )
 
 
 def _run_of_newest(log: MemoryLog) -> str | None:

@@ -39,7 +39,7 @@ def make_window(work: Work, port: NativePort, *, recovers: bool) -> Made:
     tokens = max(1, whole - beside - (work.counter.text(notice) if notice else 0))
     if not view.left_out and not is_progress(work.covered.tokens, tokens):
         raise CompactionError("not_reducing")
-    if whole > work.session.plan.window:
+    if whole > work.available:
         raise CompactionError("recovery_oversized" if view.recovered else "not_reducing")
     return Made(
         _point(work, view, tokens),
@@ -93,7 +93,7 @@ def _admitted(work: Work, port: NativePort, recovers: bool) -> tuple[View, int]:
 
 def _input(work: Work, view: View) -> bytes:
     """The body that the provider compacts: the window before, the notice of what is missing, the units."""
-    overlays = work.covered.overlays if not view.recovered else frozenset[int]()
+    overlays = work.covered.kept.overlays if not view.recovered else frozenset[int]()
     if not work.window and not work.note:
         # Conversations begin with the user: an overlay that opens this one is read, and follows the window all the same.
         overlays = overlays - {view.units[0].sequence}

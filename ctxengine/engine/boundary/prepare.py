@@ -171,10 +171,9 @@ def work_of(
         window = window_items(opened)
     elif base is not None:
         note = text or ""
-    again = {int(sequence) for sequence in covered.retained}
     retained = [
         unit
-        for sequence in sorted(again)
+        for sequence in covered.shown
         for unit in present(
             log.units(EventSeq(sequence), EventSeq(sequence + 1)),
             situation.marks,
@@ -193,5 +192,6 @@ def work_of(
         note=note,
         excluded=situation.marks.excluded,
         usable=situation.fixed.usable,
+        available=situation.fixed.total - situation.fixed.reserve,
         factor=situation.fixed.factor,
     )

@@ -70,7 +70,7 @@ def narrowed(work: Work, view: View, *, over: int) -> View:
 def _view(work: Work, room: int, said: int) -> View:
     """Required units, then the newest whole turns, within `room` tokens, `said` of them messages of the user."""
     units = work.covered.units
-    required = {unit.sequence for unit in units if unit.sequence in set(work.covered.retained)}
+    required = {unit.sequence for unit in units if unit.sequence in set(work.covered.shown)}
     taken = sum(unit.tokens for unit in units if unit.sequence in required)
     if taken > room:
         raise CompactionError("recovery_oversized")

@@ -15,7 +15,7 @@ from ctxengine.engine.canonical import digest_of
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.ids import EventSeq
 
-SAVED_VERSION: Final = "boundary-state@1"
+SAVED_VERSION: Final = "boundary-state@2"
 _ENDED: Final = ("operation", "outcome", "code", "retryable", "retry_after_s", "prefix_sha256")
 
 
@@ -68,8 +68,10 @@ def read_saved(state: Mapping[str, Any]) -> Saved | None:
     """A state as `as_saved` gave it; None for one of another version, which this one cannot judge.
 
     Raises:
-        BoundaryStateError: a part is missing or malformed, or a text is not the one that was saved.
+        BoundaryStateError: it is no object, a part is missing or malformed, or a text is not the one that was saved.
     """
+    if not isinstance(state, Mapping):
+        raise BoundaryStateError(f"it is a {type(state).__name__}, no object.")
     if state.get("version") != SAVED_VERSION:
         return None
     try:
@@ -91,6 +93,7 @@ def _checkpoint(kept: Mapping[str, Any]) -> tuple[Checkpoint, str]:
         fields[name] = EventSeq(int(fields[name]))
     for name in ("tokens", "tokens_before", "turns", "units", "base"):
         fields[name] = int(fields[name])
+    fields["operations"] = tuple((str(name), int(unit)) for name, unit in fields["operations"])
     fields["retained"] = tuple(int(sequence) for sequence in fields["retained"])
     point, text = Checkpoint(**fields), kept["text"]
     if not isinstance(text, str) or digest_of(text) != kept["window_sha256"]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ctxengine.engine.boundary.checkpoint import Checkpoint, marks_below
+from ctxengine.engine.boundary.checkpoint import Checkpoint, Operations, marks_below
 from ctxengine.engine.canonical import digest_of
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.events import EventType
@@ -25,6 +26,17 @@ OVERLAYS = frozenset({"reminder", "hook"})
 """Retained content that a provider does not read: it follows the window instead."""
 
 
+class Kept(NamedTuple):
+    """Units to be shown again, by the sequence that opens them."""
+
+    retained: tuple[int, ...]
+    """For good: the first objective, and what is marked."""
+    operations: Operations
+    """While they are alive: a later result closes them."""
+    overlays: frozenset[int]
+    """Those retained now that the provider does not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Covered:
     """What one compaction would cover: the checkpoint before it, and the units since."""
@@ -34,13 +46,19 @@ class Covered:
     """Newly covered units, as an operator's acts show them, oldest first."""
     cut: EventSeq
     """Where what stays whole begins."""
-    retained: tuple[int, ...]
-    """Units to be shown again behind the result, of the base as well."""
-    overlays: frozenset[int]
-    """Those of them that the provider does not read."""
+    kept: Kept
+    """What must be shown again behind the result, of the base as well."""
+    pinned: tuple[int, ...]
+    """Units that an operator has pinned for now: shown again as well, and no part of the result."""
     source: str
     """Digest of all of it."""
     marks: str
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """Units to be shown again behind the result, by the sequence that opens them."""
+        alive = (unit for _, unit in self.kept.operations)
+        return tuple(sorted({*self.kept.retained, *alive, *self.pinned}))
 
     @property
     def first(self) -> int:
@@ -117,10 +135,10 @@ def covered_until(
     """Exactly these units behind a base, with what must be shown again; None for no unit at all."""
     if not units:
         return None
-    retained, overlays = _retained(log, units, base, marks)
     acts = marks_below(marks, cut)
     source = source_of_units(base, units, acts)
-    return Covered(base, tuple(units), cut, retained, overlays, source, acts)
+    pinned = tuple(sequence for sequence in marks.pinned if sequence < cut)
+    return Covered(base, tuple(units), cut, _kept(log, units, base), pinned, source, acts)
 
 
 def source_of_units(base: Checkpoint | None, units: Iterable[Unit], marks: str) -> str:
@@ -134,15 +152,13 @@ def source_of_units(base: Checkpoint | None, units: Iterable[Unit], marks: str) 
     )
 
 
-def _retained(
-    log: SessionLog, units: Sequence[Unit], base: Checkpoint | None, marks: Marks
-) -> tuple[tuple[int, ...], frozenset[int]]:
-    """Units that must follow the result: the first objective, what is marked, what an operator pinned."""
+def _kept(log: SessionLog, units: Sequence[Unit], base: Checkpoint | None) -> Kept:
+    """What must follow the result: the first objective, what is marked, operations that are alive at its end."""
     first = units[0]
     kept = set(base.retained) if base else {int(first.sequence)}
     owner = {item.id.sequence: unit for unit in units for item in unit.items}
     overlays: set[int] = set()
-    alive: dict[str, int] = {}
+    alive = dict(base.operations) if base else {}
     for event in _between(log, first.sequence, units[-1].last_sequence):
         unit = owner.get(event.sequence)
         retain, operation = event.payload.get("retain"), event.payload.get("operation_id")
@@ -157,9 +173,7 @@ def _retained(
             kept.add(int(unit.sequence))
             if retain in OVERLAYS and unit.items[0].kind is ItemKind.USER_MESSAGE:
                 overlays.add(int(unit.sequence))
-    kept |= set(alive.values())
-    kept |= {sequence for sequence in marks.pinned if sequence <= units[-1].sequence}
-    return tuple(sorted(kept)), frozenset(overlays)
+    return Kept(tuple(sorted(kept)), tuple(alive.items()), frozenset(overlays))
 
 
 def _between(log: SessionLog, first: int, last: int) -> Iterable[EventRecord]:

@@ -72,6 +72,8 @@ class Work:
     """Items that an operator left out: no writer reads them."""
     usable: int = 0
     """Tokens that a whole request may take, by our own count."""
+    available: int = 0
+    """Tokens that it may take by the provider's count: what is left beside the answer."""
     factor: float = 1.0
     """What one token of our count is expected to be billed as."""
 
@@ -205,7 +207,8 @@ def checkpoint_for(
         tokens_before=before,
         turns=covered.turns,
         units=len(covered.units) + (base.units if base else 0),
-        retained=covered.retained,
+        retained=covered.kept.retained,
+        operations=covered.kept.operations,
         recovered=recovered,
         ranges=ranges,
         left_out=left_out,
@@ -250,6 +253,7 @@ def payload_of(
         "inline": point.inline,
         "items": made.items,
         "retained": list(point.retained),
+        "operations": [list(entry) for entry in point.operations],
         "recovered": point.recovered,
         "ranges": [list(entry) for entry in point.ranges],
         "left_out": [list(entry) for entry in point.left_out],

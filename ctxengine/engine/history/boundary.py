@@ -120,7 +120,7 @@ def _retained(
     log: SessionLog, checkpoint: Checkpoint, marks: Marks, counter: TokenCounter
 ) -> list[Unit]:
     """Units from before the cut that follow the window or the note, and those an operator pinned since."""
-    wanted = {*checkpoint.retained, *(s for s in marks.pinned if s < checkpoint.cut)}
+    wanted = {*checkpoint.shown, *(s for s in marks.pinned if s < checkpoint.cut)}
     units = [
         unit
         for sequence in sorted(wanted)

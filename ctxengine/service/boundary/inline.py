@@ -28,22 +28,34 @@ _API = {
     ContentFormat.ANTHROPIC: "anthropic",
     ContentFormat.OPENAI_RESPONSES: "openai-responses",
 }
+_HELD_IN = {
+    ContentFormat.ANTHROPIC: "content",
+    ContentFormat.OPENAI_RESPONSES: "encrypted_content",
+}
+"""Member that holds what a window stands for; without a text in it the provider's compaction has failed."""
 
 
 def without_windows(
-    session: SessionRow, format: ContentFormat, stripped: Stripped
+    session: SessionRow, format: ContentFormat, stripped: Stripped, *, interrupted: bool
 ) -> tuple[Stripped, tuple[str, ...]]:
     """An answer without the windows in it, and these as raw text; the answer as it is where there is none.
 
-    What stays is what was received: the elements are joined again, none of them is written anew.
+    What stays is what was received: the elements are joined again, none of them is written anew. A window that holds nothing
+    stands for nothing: it is let go, and the history stays.
+
+    Args:
+        interrupted: input came in that the provider had not read. Every window is let go then: replayed or installed behind
+            that input, it would hide it.
     """
     api = _API.get(format)
     if session.engine != "boundary" or api is None or '"compaction"' not in stripped.body:
         return stripped, ()
     elements = tuple(parse(stripped.body))
-    windows = [node.raw for node in elements if _kind(node) == "compaction"]
-    if not windows:
+    found = [node for node in elements if _kind(node) == "compaction"]
+    if not found:
         return stripped, ()
+    held = [node for node in found if _text(node, _HELD_IN[format])]
+    windows = [] if interrupted else [node.raw for node in held]
     body = f"[{','.join(node.raw for node in elements if _kind(node) != 'compaction')}]"
     blocks = tuple(Opaque(0, "compaction", raw, api) for raw in windows)
     return Stripped(body, (*blocks, *stripped.opaque)), tuple(windows)
@@ -84,7 +96,8 @@ def window_draft(
         tokens_before=(base.tokens_before if base else 0) + sum(unit.tokens for unit in units),
         turns=covered.turns,
         units=len(units) + (base.units if base else 0),
-        retained=covered.retained,
+        retained=covered.kept.retained,
+        operations=covered.kept.operations,
         left_out=base.left_out if base else (),
         inline=True,
         base=int(base.sequence) if base else 0,
@@ -109,5 +122,10 @@ def window_draft(
 
 
 def _kind(node: Node) -> str | None:
-    found = node.get("type")
+    return _text(node, "type")
+
+
+def _text(node: Node, name: str) -> str | None:
+    """A member that is a text; None for any other and for none."""
+    found = node.get(name)
     return None if found is None else found.text()

@@ -17,6 +17,8 @@ from ctxengine.engine.boundary.note import NoteAnswer
 from ctxengine.engine.boundary.work import NativeAnswer, Work
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.wire.base import WireApi
+from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.providers.adapters.contract import (
     Cancelled,
     Prompt,
@@ -129,7 +131,7 @@ class ServiceNative:
         try:
             return call()
         except ProviderError as error:
-            if _unserved(error):
+            if _unserved(error) and not _misses_the_model(self._plan.provider, error):
                 raise CompactionError("native_unsupported") from None
             raise typed(error) from None
 
@@ -242,6 +244,11 @@ class ServiceNotes:
 def _unserved(error: ProviderError) -> bool:
     """Whether the address that was called serves no such call at all."""
     return error.status in _NO_SUCH_CALL and "model_not_found" not in error.detail
+
+
+def _misses_the_model(provider: str, error: ProviderError) -> bool:
+    """Whether a 404 is Anthropic's own: it compacts where it takes messages, so that what it has not found is the model."""
+    return PROVIDER_API[provider] is WireApi.ANTHROPIC and "not_found_error" in error.detail
 
 
 def _until_cancelled(send: Callable[[], T], cancelled: Cancelled) -> T:

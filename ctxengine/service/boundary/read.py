@@ -55,7 +55,7 @@ class CheckpointLine:
             "source_sha256": point.source,
             "contract_sha256": point.contract,
             "window_sha256": payload["window_sha256"],
-            "retained": list(point.retained),
+            "retained": list(point.shown),
             "recovered": point.recovered,
             "ranges": [list(entry) for entry in point.ranges],
             "left_out": [list(entry) for entry in point.left_out],

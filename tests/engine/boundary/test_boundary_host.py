@@ -53,7 +53,7 @@ def test_a_marked_user_message_stays_whole_wherever_it_stands(retain: str, opens
     body = context.prepare().body
     assert context.checkpoint is not None
     assert 1 + [m["content"] for m in context.get_messages()].index("Mind the gap.") in (
-        context.checkpoint.retained
+        context.checkpoint.shown
     )
     assert body.index(b'"compaction"') < body.index(b"Mind the gap.")
 
@@ -204,7 +204,7 @@ def ended_safely(
     assert told[-1] == ("finished", None)
 
 
-def test_a_process_that_is_told_to_stop_ends_its_operation() -> None:
+def test_a_caller_that_stops_cancels_its_operation_and_rests_for_nothing() -> None:
     port, told = AnthropicPort(StrictProvider()), list[tuple[str, Any]]()
     context = native(port, emit=lambda event, facts: told.append((event, facts.get("code"))))
     talk(context)
@@ -215,7 +215,11 @@ def test_a_process_that_is_told_to_stop_ends_its_operation() -> None:
     port.before = stop
     with pytest.raises(KeyboardInterrupt):
         context.prepare()
-    assert told == [("started", None), ("finished", "interrupted")]
+    assert told == [("started", None), ("finished", "cancelled")]
+    assert context.save()["finished"][0]["payload"]["outcome"] == "cancelled"
+    port.before = lambda: None
+    context.prepare()
+    assert context.checkpoint is not None
 
 
 def test_the_count_before_dispatch_raises_nothing_foreign() -> None:
