@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from ctxengine.engine.budget.policy import BudgetPolicy
+from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.capacity.profile import Horizon, metadata_profile
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.compaction.summarise import Surroundings
@@ -20,6 +21,7 @@ from ctxengine.engine.history.working_set_project import ClosedUnits, project_wo
 from ctxengine.engine.history.working_set_record import PlannedSet, PlanReason
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
+from ctxengine.engine.items import ContentFormat
 from ctxengine.engine.memory import MemoryLog
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.run_input import fixed_frame
@@ -65,9 +67,35 @@ class WorkingLab:
 
     def live(self, turn: Exchange) -> None:
         """A whole turn, closed at its end."""
+        self._turn(turn, self._next_run())
+        self.close()
+
+    def live_planned(self, turn: Exchange, horizon: int, *, dropped: bool = False) -> None:
+        """A whole run as the service writes one: its plan, its turn with a fresh block, its end.
+
+        Args:
+            dropped: whether reasoning left with the run, so that its turn takes the closed form at once.
+        """
+        run = self._next_run()
+        self.planned(horizon, turn.asked, run=run)
+        self._turn(turn, run, fresh=f"[runtime] It is noon of day {self._numbers}.")
+        ended = EventDraft(
+            type=EventType.RUN_ENDED,
+            trust=Trust.PLATFORM,
+            run=run,
+            payload={"outcome": "completed", "opaque_dropped": int(dropped)},
+        )
+        self.log.append([ended], expected=None, at=AT)
+        self.close()
+
+    def _next_run(self) -> str:
         self._numbers += 1
-        run = f"00000000-0000-4000-8000-{self._numbers:012d}"
-        self.scribe.user(turn.asked, run=run)
+        return f"00000000-0000-4000-8000-{self._numbers:012d}"
+
+    def _turn(self, turn: Exchange, run: str, *, fresh: str = "") -> None:
+        asked = self.scribe.user(turn.asked, run=run)
+        if fresh:
+            self._block(fresh, asked, run)
         for place, results in enumerate(turn.steps):
             ids = [f"c{self._numbers}.{place}.{n}".replace(".", "_") for n in range(len(results))]
             calls = [Call(name, "read", f'{{"path":"{name}.txt"}}') for name in ids]
@@ -75,7 +103,27 @@ class WorkingLab:
             for name, text in zip(ids, results, strict=True):
                 self.scribe.result(name, text, run=run)
         self.scribe.answers(turn.said, run=run)
-        self.close()
+
+    def _block(self, text: str, before: EventSeq, run: str) -> None:
+        """Fresh rows that stay in front of a message."""
+        tokens = self.counter.text(text)
+        block = EventDraft(
+            type=EventType.FRESH_SENT,
+            trust=Trust.PLATFORM,
+            run=run,
+            payload={
+                "format": ContentFormat.TEXT.value,
+                "before": int(before),
+                "rows": {"runtime": sha256_hex(text.encode())},
+                "tokens": tokens,
+                "by_row": {"14": tokens},
+                "by_trust": {Trust.PLATFORM.value: tokens},
+                "digest": sha256_hex(text.encode()),
+                "content_sequence": int(before),
+            },
+            body=text,
+        )
+        self.log.append([block], expected=None, at=AT)
 
     def close(self) -> None:
         """Close every turn that is over."""
@@ -105,7 +153,9 @@ class WorkingLab:
             surroundings=Surroundings(untrusted=texts.untrusted, brought=texts.brought),
         )
 
-    def planned(self, horizon: int, directive: str = "and now?", **wish: object) -> PlannedSet:
+    def planned(
+        self, horizon: int, directive: str = "and now?", *, run: str = "run", **wish: object
+    ) -> PlannedSet:
         """Plan for a run that would begin now, and record it."""
         planned = self.plan_only(horizon, directive, **wish)
         drafts: list[EventDraft] = []
@@ -121,7 +171,7 @@ class WorkingLab:
                     reason="working_set",
                 )
             )
-        self.log.append([*drafts, planned.record.draft("run")], expected=None, at=AT)
+        self.log.append([*drafts, planned.record.draft(run)], expected=None, at=AT)
         return planned.record
 
     def plan_only(self, horizon: int, directive: str = "and now?", **wish: object) -> Planned:

@@ -114,7 +114,7 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
     ),
     EventRule(
         EventType.FRESH_SENT,
-        "A block of fresh rows that stays where it was first sent, until its run ends.",
+        "A block of fresh rows that stays where it was first sent, for as long as its turn stands as it was sent.",
         (
             "format",
             "before",

@@ -27,6 +27,8 @@ _ONE_STEP = "="
 
 _STATE, _RUNTIME = "state", "runtime"
 _THREAD, _INTENT, _TOOLS = "thread", "intent", "tools"
+_IN_FORCE = frozenset({_STATE, _RUNTIME})
+"""Parts that hold beyond the run that said them, until they are said again or taken back; the others speak of one message."""
 _MEMORY = (("knowledge", "knowledge"), ("recall", "recall"), ("corrections", "correction"))
 _NAMES = {
     _STATE: "working state",
@@ -105,11 +107,21 @@ def fresh_text(run: RunInput) -> str:
     return "\n".join(part.text for part in _parts_of(run, run.step))
 
 
-def against(offer: Offer, sent: Sequence[SentBlock], nonce_key: bytes) -> Offer:
-    """The offer compared with what the run's blocks hold."""
-    known: dict[str, str] = {}
-    for block in sent:
-        known |= block.rows
+def against(
+    offer: Offer,
+    sent: Sequence[SentBlock],
+    nonce_key: bytes,
+    *,
+    kept: Sequence[SentBlock] = (),
+) -> Offer:
+    """The offer compared with what the run's blocks hold, and what blocks of earlier runs still say.
+
+    Args:
+        kept: blocks of closed turns that stand as they were sent. Each run says anew what holds in it, so they spare it
+            nothing; but what they say and no longer holds is taken back.
+    """
+    known = _held_by(sent)
+    told = {key: digest for key, digest in _still_said(kept).items() if key not in known}
     known = {key: digest for key, digest in known.items() if digest}
     memory = MemoryLines(offer.memory.knowledge, offer.memory.recall, offer.memory.corrections)
     parts = _parts(
@@ -120,8 +132,21 @@ def against(offer: Offer, sent: Sequence[SentBlock], nonce_key: bytes) -> Offer:
         offer,
         standing=frozenset(key for key, digest in digests.items() if known.get(key) == digest),
         digests=digests,
-        gone=tuple(key for key in known if key not in digests),
+        gone=tuple(key for key in (*told, *known) if key not in digests),
     )
+
+
+def _held_by(blocks: Sequence[SentBlock]) -> dict[str, str]:
+    """The newest digest of each part in these blocks; empty for one that was taken back."""
+    held: dict[str, str] = {}
+    for block in blocks:
+        held |= block.rows
+    return held
+
+
+def _still_said(kept: Sequence[SentBlock]) -> dict[str, str]:
+    """What blocks of earlier runs say that would be read as holding now."""
+    return {key: digest for key, digest in _held_by(kept).items() if digest and key in _IN_FORCE}
 
 
 def adding(run: RunInput, offer: Offer, counter: TokenCounter) -> RunInput:
@@ -134,6 +159,8 @@ def adding(run: RunInput, offer: Offer, counter: TokenCounter) -> RunInput:
     sent = {part.key for part in parts}
     # A part that changed and then yielded altogether leaves an old version standing that no longer holds.
     replaced = {key for block in run.sent for key, digest in block.rows.items() if digest}
+    if run.projection is not None:
+        replaced |= _still_said(run.projection.blocks).keys() - _held_by(run.sent).keys()
     lost = [key for key in offer.digests if key in replaced - offer.standing - sent]
     gone = (*offer.gone, *lost)
     lines = [(part.row, part.trust, part.text) for part in parts]

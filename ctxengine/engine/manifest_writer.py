@@ -6,9 +6,11 @@ Figures come from the allocation and from stored sums, never from looking at con
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from ctxengine.engine.compaction.packet import SUMMARY_TRUST, Packet, Tile
-from ctxengine.engine.history.projection import SentBlock
+from ctxengine.engine.history.projection import Projection, SentBlock
 from ctxengine.engine.layout import ROWS
 from ctxengine.engine.manifest import Budget, Cut, Form, Manifest, Reason, RowTotal, Span
 from ctxengine.engine.memo import Region
@@ -190,11 +192,9 @@ def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
     room = {"room": run.allocation.room, "suffix": run.allocation.history}
     shown = run.projection
     if shown is not None:
-        closed = _spans(stretches, "history", shown.manifest_form, shown.reason, room)
         if not shown.as_sent:
-            return closed
-        as_sent = _spans(stretches, "history", Form.WHOLE, Reason.SENT_EARLIER, room)
-        return [*closed, *as_sent, *_block_spans(shown.blocks)]
+            return _spans(stretches, "history", shown.manifest_form, shown.reason, room)
+        return [*_spans_by_form(shown, stretches, room), *_block_spans(shown.blocks)]
     return [
         *_spans(
             stretches,
@@ -205,6 +205,18 @@ def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
         ),
         *_spans(stretches, "history", Form.WHOLE, Reason.FITS, room),
     ]
+
+
+def _spans_by_form(
+    shown: Projection, stretches: Sequence[Stretch], room: Mapping[str, int]
+) -> list[Span]:
+    """One span for each run of neighbouring turns of one form: the ranges of two of them never overlap."""
+    carried = [stretch for stretch in stretches if stretch.part == "history"]
+    spans = []
+    for form, some in groupby(carried, key=attrgetter("form")):
+        reason = shown.reason if form == shown.form else Reason.SENT_EARLIER
+        spans += _spans(list(some), "history", Form(form), reason, room)
+    return spans
 
 
 def _active_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:

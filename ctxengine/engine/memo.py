@@ -7,9 +7,10 @@ those asked for now, so that a build with one gives the bytes of a build without
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import NamedTuple
 
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind, Opaque, Unit
@@ -125,6 +126,14 @@ class Single:
     """Whether it was found to keep the provider's rules."""
 
 
+class Block(NamedTuple):
+    """A block of fresh rows as it was rendered."""
+
+    text: str
+    fragments: tuple[Fragment, ...]
+    digest: str
+
+
 @dataclass(slots=True)
 class Region:
     """Region A of a plan, worked out once."""
@@ -183,6 +192,8 @@ class BuildMemo:
         self.singles: dict[EventSeq, Single] = {}
         self.promoted: dict[EventSeq, Single] = {}
         """Units that stand behind newer ones."""
+        self.blocks: dict[EventSeq, Block] = {}
+        """Fresh rows that stay where they were sent, by the event that keeps each."""
         self._tapes: dict[str, Tape] = {}
         self._paired: list[Unit] = []
         self._region: Region | None = None
@@ -224,6 +235,7 @@ class BuildMemo:
             self._tapes.clear()
             self.singles.clear()
             self.promoted.clear()
+            self.blocks.clear()
 
     def claim_calls(self, unit: Unit) -> bool:
         """Whether no other unit seen so far has a call id of this one."""
@@ -249,6 +261,11 @@ class BuildMemo:
         for tape in self._tapes.values():
             tape.trim(first)
         self.singles = {at: kept for at, kept in self.singles.items() if at >= first}
+
+    def keep_shown(self, promoted: Collection[EventSeq], blocks: Collection[EventSeq]) -> None:
+        """Let go of promoted units and blocks but for those that the request shows."""
+        self.promoted = {at: self.promoted[at] for at in promoted if at in self.promoted}
+        self.blocks = {at: self.blocks[at] for at in blocks if at in self.blocks}
 
     def unpaired(self, units: list[Unit]) -> list[Unit]:
         """Those of consecutive units that `paired` was not told of."""

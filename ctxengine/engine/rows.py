@@ -14,7 +14,7 @@ from ctxengine.engine.fresh_parts import fresh_text
 from ctxengine.engine.history.projection import Projection, SentBlock
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind, Opaque, Unit
-from ctxengine.engine.memo import BuildMemo, Single, Tape
+from ctxengine.engine.memo import Block, BuildMemo, Single, Tape
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.render import RenderContext, unit_messages
 from ctxengine.engine.request import CheckpointInput, RecordedDigest, Rendered, RunInput
@@ -99,6 +99,14 @@ def assemble(
     if run.added is not None:
         # Nothing of this request moves in the next one of the run.
         parts.completed_end = len(parts.fragments)
+    shown = run.projection
+    memo.keep_shown(
+        [
+            *(unit.sequence for unit in run.pinned),
+            *(unit.sequence for _, units in (shown.kept if shown else ()) for unit in units),
+        ],
+        [block.sequence for block in (*(shown.blocks if shown else ()), *run.sent)],
+    )
     return parts
 
 
@@ -108,6 +116,10 @@ def _trailing_input(active: Sequence[Unit]) -> int:
     while split and active[split - 1].items[0].kind is ItemKind.USER_MESSAGE:
         split -= 1
     return split
+
+
+def _digest(fragments: Sequence[Fragment]) -> str:
+    return hashlib.sha256(b"".join([fragment.data for fragment in fragments])).hexdigest()
 
 
 def _row_nine(run: RunInput) -> str:
@@ -163,7 +175,7 @@ class _Rows:
         fragments = window_fragments(self.renderer.api, native)
         if text:
             fragments += self.renderer.fragments(WireMessage("user", (WireText(text),)))
-        digest = hashlib.sha256(b"".join([fragment.data for fragment in fragments])).hexdigest()
+        digest = _digest(fragments)
         bounds = (
             Totals(),
             Totals(
@@ -198,8 +210,18 @@ class _Rows:
                     self._out_of_order(unit, "kept", shown.form)
 
     def _sent(self, block: SentBlock, part: Part) -> None:
-        gone = RecordedDigest(block.digest, "erased") if block.text is None else None
-        self.block(10, block.text or "", recorded=gone, part=part, tokens=block.tokens)
+        if not block.text:
+            gone = RecordedDigest(block.digest, "erased") if block.text is None else None
+            self.block(10, "", recorded=gone, part=part, tokens=block.tokens)
+            return
+        known = self.memo.blocks.get(block.sequence)
+        if known is None or known.text != block.text:
+            fragments = self.renderer.fragments(WireMessage("user", (WireText(block.text),)))
+            known = Block(block.text, tuple(fragments), _digest(fragments))
+            self.memo.blocks[block.sequence] = known
+        size = sum([len(fragment.data) for fragment in known.fragments])
+        bounds = (Totals(), Totals(len(known.fragments), size, tokens=block.tokens))
+        self.parts.put(Stretch(10, part, "whole", (), known.fragments, (known.digest,), bounds))
 
     def units(
         self,

@@ -114,7 +114,8 @@ def prepare(
     fixed = shared_frame(session.plan, wanted.factor_millionths, wanted.legs)
     offer = Offer(skills, state, memory, runtime, tail)
     if session.plan.fresh_rows == "appended":
-        offer = against(offer, sent, session.nonce_key)
+        kept = projection.blocks if projection is not None else ()
+        offer = against(offer, sent, session.nonce_key, kept=kept)
     held = session.plan.policy.enforce_caps and server_call_open(active)
     if held:
         offer = offer.held

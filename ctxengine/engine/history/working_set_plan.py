@@ -38,7 +38,6 @@ from ctxengine.engine.history.working_set_record import (
     PlannedSet,
     PlanReason,
     ProfileUsed,
-    SentTurn,
     in_thousandths,
     planned_of,
     stretches_of,
@@ -46,11 +45,10 @@ from ctxengine.engine.history.working_set_record import (
 from ctxengine.engine.history.working_set_room import RoomFigures, room_of, with_room
 from ctxengine.engine.history.working_set_sent import (
     SENT_ROOM,
+    SentTurns,
     holds_sent_turns,
-    named_by,
     plan_to_continue,
     sent_turns,
-    without_named,
 )
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
@@ -58,6 +56,8 @@ from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
 from ctxengine.engine.turns.relevance import Values
 
+_LOOKED_AT = 8
+"""Newest plans among which the one is looked for that the newest request was built under."""
 TAKEN_BACK = "taken_back"
 """Why no packet is made of a range: an operator undid the one over it, and none was made by hand since."""
 
@@ -117,22 +117,24 @@ def plan_run(planning: Planning, wish: Wish) -> Planned:
     closed = closed_turns(log)
     costs = closed.costs
     handoff = newest_handoff(log)
-    figures = _figures(planning, costs, handoff, wish)
+    figures, event = _figures(planning, costs, handoff, wish)
     by_hand = _pinned_turns(costs, planning.marks)
-    event, sent = _to_continue(planning, closed, costs, figures, handoff, wish)
+    event, found = _to_continue(planning, closed, event, figures, handoff, wish)
+    if event is not None:
+        # Before the plan: what stands in front of a turn that is dropped has to find its place in it.
+        full_from = event.payload["full_from"]
+        found = found.without_naming([number for number in by_hand if number < full_from])
     chosen = plan_working_set(
         costs,
         figures.room,
         wish.values,
         by_hand=by_hand,
         behind=handoff.turns if handoff else 0,
-        before=_before(log, event, sent),
+        before=_before(event, found),
     )
     if wish.reason is not PlanReason.START:
         chosen = _without_new(chosen, costs, (*wish.keep, *by_hand))
-    sent = tuple(turn for turn in sent if turn.number in chosen.sent)
-    whole = {*chosen.promoted, *(stretch.number for t in sent for stretch in t.promoted)}
-    sent = without_named(log, sent, whole)
+    sent = tuple(turn for turn in found.turns if turn.number in chosen.sent)
     record = _record(planning, wish, chosen, costs, figures, handoff)
     record = record.model_copy(update={"sent": sent})
     record = record.model_copy(update={"gone": _gone(log, closed, record)})
@@ -147,29 +149,22 @@ def plan_run(planning: Planning, wish: Wish) -> Planned:
 def _to_continue(
     planning: Planning,
     closed: ClosedTurns,
-    costs: Sequence[TurnCost],
+    event: EventRecord | None,
     figures: RoomFigures,
     handoff: Handoff | None,
     wish: Wish,
-) -> tuple[EventRecord | None, tuple[SentTurn, ...]]:
+) -> tuple[EventRecord | None, SentTurns]:
     """The plan whose forms hold on, and the turns that stand as sent under it; none in a room too small for such turns."""
-    event = plan_to_continue(
-        planning.log,
-        provider=planning.profile.provider,
-        model=planning.profile.model,
-        handoff=handoff.sequence if handoff else None,
-        usable=figures.usable,
-    )
     if event is None:
-        return None, ()
-    large = holds_sent_turns(figures.tokens, costs[handoff.turns if handoff else 0 :])
-    taken = large and wish.reason is PlanReason.START
+        return None, SentTurns()
+    large = holds_sent_turns(figures.tokens, closed.costs[handoff.turns if handoff else 0 :])
+    taken = large and wish.reason in (PlanReason.START, PlanReason.LEG)
     line = planning.counter.text(PROMOTED_TURNS_TEXT)
     sent = sent_turns(planning.log, closed, event, take=taken, line_tokens=line)
-    return (event, sent) if large or sent else (None, ())
+    return (event, sent) if large or sent.turns else (None, SentTurns())
 
 
-def _before(log: SessionLog, event: EventRecord | None, sent: Sequence[SentTurn]) -> Before | None:
+def _before(event: EventRecord | None, sent: SentTurns) -> Before | None:
     if event is None:
         return None
     told = planned_of(event.payload)
@@ -178,29 +173,44 @@ def _before(log: SessionLog, event: EventRecord | None, sent: Sequence[SentTurn]
         told.full_from,
         told.card_blocks or tuple(range(told.full_from - 1, told.packet_through, -1)[:1]),
         told.room.tokens,
-        {turn.number: turn.tokens for turn in sent},
-        frozenset(stretch.number for turn in sent for stretch in turn.promoted),
-        named_by(log, sent),
+        {turn.number: turn.tokens for turn in sent.turns},
+        frozenset(stretch.number for turn in sent.turns for stretch in turn.promoted),
+        sent.named,
     )
 
 
 def _figures(
     planning: Planning, costs: Sequence[TurnCost], handoff: Handoff | None, wish: Wish
-) -> RoomFigures:
+) -> tuple[RoomFigures, EventRecord | None]:
+    """The arithmetic of the plan, and the event of the one whose forms may hold on."""
     behind = handoff.turns if handoff else 0
     count = len(costs) - behind
     before = costs[behind : behind + count - count % BATCH_TURNS]
     figures = _arithmetic(planning, before, wish)
+    event = plan_to_continue(
+        planning.log,
+        reason=wish.reason,
+        provider=planning.profile.provider,
+        model=planning.profile.model,
+        handoff=handoff.sequence if handoff else None,
+        usable=figures.usable,
+    )
     measured = planning.profile.usable * 1_000_000 // figures.factor_millionths
-    if figures.tokens >= SENT_ROOM and measured > figures.usable:
+    # One heavy turn makes no small room of a large one: where turns stand as sent, they do as long as what turns take as a rule
+    # leaves enough.
+    large = event is not None and event.payload["room"]["tokens"] >= SENT_ROOM
+    if (large or figures.tokens >= SENT_ROOM) and measured > figures.usable:
         # No form hangs on what a turn is expected to take, and what is too much gives way when it is: what is refused is the
         # window's business (design 7.3), so nothing is kept for turns that are larger than most.
         before = costs[behind:] if count < BATCH_TURNS else before
-        figures = _arithmetic(planning, before, wish, typical=True)
+        typical = _arithmetic(planning, before, wish, typical=True)
+        figures = typical if typical.tokens >= SENT_ROOM else figures
     left = figures.tokens if wish.most is None else wish.most
     if handoff is not None:
         left -= handoff.tokens + FRAME_TOKENS
-    return figures if left == figures.tokens else with_room(figures, left, planning.policy)
+    if left != figures.tokens:
+        figures = with_room(figures, left, planning.policy)
+    return figures, event
 
 
 def _arithmetic(
@@ -367,7 +377,7 @@ def _standing(
 
 def _rewritten(planning: Planning, record: PlannedSet, costs: Sequence[TurnCost]) -> int:
     """Tokens of the stable history that the plan before this one showed in other bytes; 0 where it only grows."""
-    event = planning.log.newest(EventType.WORKING_SET_PLANNED)
+    event = _shown_last(planning.log)
     if event is None:
         return 0
     before = planned_of(event.payload)
@@ -383,3 +393,13 @@ def _rewritten(planning: Planning, record: PlannedSet, costs: Sequence[TurnCost]
     if same or first_turn:
         return 0
     return record.tokens - sum(costs[turn.number - 1].full for turn in record.promoted)
+
+
+def _shown_last(log: SessionLog) -> EventRecord | None:
+    """The newest plan that a request was built under: what is planned anew before any was costs nothing."""
+    newest = log.newest(EventType.WORKING_SET_PLANNED)
+    request = log.newest(EventType.REQUEST_STARTED)
+    if newest is None or request is None or newest.sequence < request.sequence:
+        return newest
+    plans = log.latest({EventType.WORKING_SET_PLANNED}, limit=_LOOKED_AT)
+    return next((event for event in plans if event.sequence < request.sequence), newest)

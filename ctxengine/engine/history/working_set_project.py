@@ -71,7 +71,8 @@ def project_working_set(
     boundary = EventSeq(inputs.boundary)
     planned = planned_at(log, inputs.projection) if inputs.projection is not None else None
     cut = EventSeq(min(planned.cut, boundary)) if planned else EventSeq(1)
-    closing = _Closing(inputs.marks, counter, known)
+    once = planned is None or planned.cards_once
+    closing = _Closing(inputs.marks, counter, known if once else None, once)
     sent = planned.sent if planned else ()
     history = closing.history(log.units(cut, boundary), sent)
     blocks = blocks_of(log, [n for turn in sent for n in turn.blocks], excluded=inputs.excluded)
@@ -122,10 +123,13 @@ def _horizon(planned: PlannedSet) -> int:
 class _Closing:
     """Closes units, each of them once as long as `known` is kept."""
 
-    def __init__(self, marks: Marks, counter: TokenCounter, known: ClosedUnits | None) -> None:
+    def __init__(
+        self, marks: Marks, counter: TokenCounter, known: ClosedUnits | None, once: bool
+    ) -> None:
         self._marks = marks
         self._counter = counter
         self._known = known
+        self._once = once
         self._used: dict[EventSeq, tuple[Unit, Unit]] = {}
 
     def turns(self, log: SessionLog, turns: Sequence[Stretch]) -> list[Unit]:
@@ -154,7 +158,7 @@ class _Closing:
     def _one(self, unit: Unit) -> Unit:
         kept = self._known.get(unit.sequence) if self._known is not None else None
         if kept is None or (kept[0] is not unit and kept[0] != unit):
-            kept = (unit, closed_record([unit], self._counter)[0])
+            kept = (unit, closed_record([unit], self._counter, once=self._once)[0])
         self._used[unit.sequence] = kept
         return kept[1]
 

@@ -18,6 +18,9 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.trust.levels import Trust
 
+_CARDS_TWICE = frozenset({"working-set@1"})
+"""Versions of the planner under which it stood as often as it was shown."""
+
 
 class PlanReason(StrEnum):
     """Why a working set was planned; all but the first replan inside a run."""
@@ -131,6 +134,11 @@ class PlannedSet(BaseModel):
     def kept(self) -> tuple[Stretch, ...]:
         """Turns that earlier runs brought back whole and that still stand so."""
         return tuple(stretch for turn in self.sent for stretch in turn.promoted)
+
+    @property
+    def cards_once(self) -> bool:
+        """Whether a card that a response shows twice stands in its closed record once: so since the second version."""
+        return self.version not in _CARDS_TWICE
 
     def draft(self, run: str | None) -> EventDraft:
         """The event to append."""

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.working_set import SMALL_ROOM, TurnCost
-from ctxengine.engine.history.working_set_record import PlannedSet, SentTurn, planned_at, planned_of
+from ctxengine.engine.history.working_set_record import (
+    PlannedSet,
+    PlanReason,
+    SentTurn,
+    planned_at,
+    planned_of,
+)
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog
-from ctxengine.engine.standing import working_state_of
 from ctxengine.engine.turns.closed import ClosedTurns
 
 SENT_TURNS, SENT_ROOM = 3, 4 * SMALL_ROOM
@@ -32,29 +38,100 @@ _STAYING = frozenset({"thread", "intent", "runtime", "state"})
 7.16), and skills are given again by each run."""
 _NAMED = re.compile(r"(?m)^- turn (\d+), earlier")
 """How a thread names a turn."""
+_OF_THE_TURN = frozenset({PlanReason.PRESSURE.value})
+_OF_ONE_RUN = frozenset({PlanReason.PRESSURE.value, PlanReason.LEG.value})
+"""Reasons whose plans end with their run."""
+_FEW = 4
+"""Newest plans that are looked at first."""
 GROWN = 1.25
 """A request that may take so many times what it could when the forms were chosen has them chosen anew."""
 
 
+class SentTurns(NamedTuple):
+    """Turns that stand as sent, and the turns whose directives they name in their threads."""
+
+    turns: tuple[SentTurn, ...] = ()
+    by_turn: Mapping[int, frozenset[int]] = {}
+    """What each of them names."""
+
+    @property
+    def named(self) -> frozenset[int]:
+        """All that they name."""
+        return frozenset().union(*(self.by_turn[turn.number] for turn in self.turns))
+
+    def without_naming(self, shown: Collection[int]) -> SentTurns:
+        """Those that name none of the turns that are shown whole: a directive stands once."""
+        wanted = set(shown)
+        kept = tuple(turn for turn in self.turns if not self.by_turn[turn.number] & wanted)
+        return self._replace(turns=kept)
+
+
 def plan_to_continue(
-    log: SessionLog, *, provider: str, model: str, handoff: int | None, usable: int
+    log: SessionLog,
+    *,
+    reason: PlanReason,
+    provider: str,
+    model: str,
+    handoff: int | None,
+    usable: int,
 ) -> EventRecord | None:
     """The event of the newest plan whose forms a plan for this model may go on from.
 
+    What an open turn or a run's legs made necessary belongs to that run: a plan at a run's start goes on from what stood
+    before, and one for legs from the newest that was made for as much.
+
     Args:
+        reason: why there is to be a plan.
         handoff: event of the reset in force.
         usable: what a request may take now (tokens).
     """
-    newest = log.newest(EventType.WORKING_SET_PLANNED)
-    if newest is not None and not _is_for(newest, provider, model):
-        plans = log.latest({EventType.WORKING_SET_PLANNED}, limit=_LOOKED_AT)
-        newest = next((event for event in plans if _is_for(event, provider, model)), None)
-    if newest is None:
+    own: list[EventRecord] = []
+    found = None
+    for limit in (1, _FEW, _LOOKED_AT):
+        own = [event for event in _newest(log, limit) if _is_for(event, provider, model)]
+        found = _of_kind(own, reason, usable)
+        if found is not None:
+            break
+    if found is None and reason is PlanReason.LEG:
+        found = next((event for event in own if _reason(event) not in _OF_THE_TURN), None)
+    if found is None:
         return None
-    before = planned_of(newest.payload)
-    if before.handoff != handoff or usable > before.room.usable * GROWN:
+    told = found.payload
+    if told.get("handoff") != handoff or usable > told["room"]["usable"] * GROWN:
         return None
-    return newest
+    return found
+
+
+def _newest(log: SessionLog, limit: int) -> Sequence[EventRecord]:
+    if limit == 1:
+        newest = log.newest(EventType.WORKING_SET_PLANNED)
+        return () if newest is None else (newest,)
+    return log.latest({EventType.WORKING_SET_PLANNED}, limit=limit)
+
+
+def _of_kind(events: Sequence[EventRecord], reason: PlanReason, usable: int) -> EventRecord | None:
+    """The newest of these plans that one made for such a reason goes on from."""
+    if reason is PlanReason.START:
+        return next((e for e in events if _reason(e) not in _OF_ONE_RUN), None)
+    if reason is not PlanReason.LEG:
+        return next(iter(events), None)
+    return next(
+        (
+            event
+            for event in events
+            if _reason(event) not in _OF_THE_TURN
+            and _alike(event.payload["room"]["usable"], usable)
+        ),
+        None,
+    )
+
+
+def _reason(event: EventRecord) -> str:
+    return str(event.payload["reason"])
+
+
+def _alike(one: int, other: int) -> bool:
+    return one <= other * GROWN and other <= one * GROWN
 
 
 def _is_for(event: EventRecord, provider: str, model: str) -> bool:
@@ -72,7 +149,7 @@ def holds_sent_turns(room_tokens: int, costs: Sequence[TurnCost]) -> bool:
 
 def sent_turns(
     log: SessionLog, closed: ClosedTurns, before: EventRecord, *, take: bool, line_tokens: int
-) -> tuple[SentTurn, ...]:
+) -> SentTurns:
     """The turns that stand as sent: those of the plan before, and those of its own run.
 
     Args:
@@ -144,21 +221,17 @@ def _parts(event: EventRecord) -> set[str]:
     return {name for name, digest in event.payload["rows"].items() if digest}
 
 
-def _still_sound(log: SessionLog, found: Sequence[SentTurn]) -> tuple[SentTurn, ...]:
-    """Those whose blocks can still be shown, and say nothing that a request would not take back."""
-    numbers = [sequence for turn in found for sequence in turn.blocks]
-    events = _events(log, numbers)
+def _still_sound(log: SessionLog, found: Sequence[SentTurn]) -> SentTurns:
+    """Those whose blocks can still be shown. What they say of the state and no longer holds, each request takes back."""
+    events = _events(log, [sequence for turn in found for sequence in turn.blocks])
     texts = _texts(log, events)
-    state, _, _ = working_state_of(log)
-    kept = []
-    for turn in found:
-        own = [events[sequence] for sequence in turn.blocks]
-        if any(texts[event.sequence] is None for event in own):
-            continue
-        if not state.entries and any("state" in _parts(event) for event in own):
-            continue
-        kept.append(turn)
-    return tuple(kept)
+    own = {turn.number: [texts[sequence] for sequence in turn.blocks] for turn in found}
+    sound = tuple(turn for turn in found if None not in own[turn.number])
+    named = {
+        turn.number: frozenset(n for text in own[turn.number] for n in _named(text))
+        for turn in sound
+    }
+    return SentTurns(sound, named)
 
 
 def as_sent_in(log: SessionLog, inputs: StepInputs) -> list[tuple[int, int]]:
@@ -168,23 +241,11 @@ def as_sent_in(log: SessionLog, inputs: StepInputs) -> list[tuple[int, int]]:
     return [(turn.first, turn.last) for turn in planned_at(log, inputs.projection).sent]
 
 
-def named_by(log: SessionLog, found: Sequence[SentTurn]) -> frozenset[int]:
-    """Turns whose directives these name in their threads."""
-    texts = _texts(log, _events(log, [sequence for turn in found for sequence in turn.blocks]))
-    return frozenset(number for text in texts.values() for number in _named(text))
-
-
-def without_named(
-    log: SessionLog, found: Sequence[SentTurn], shown: Collection[int]
-) -> tuple[SentTurn, ...]:
-    """Those whose threads name none of the turns that are shown whole: a directive stands once."""
-    if not shown:
-        return tuple(found)
-    events = _events(log, [sequence for turn in found for sequence in turn.blocks])
-    texts = _texts(log, events)
-    return tuple(
-        turn for turn in found if not any(_named(texts[n]) & set(shown) for n in turn.blocks)
-    )
+def cards_twice_in(log: SessionLog, inputs: StepInputs) -> bool:
+    """Whether a card that a response shows twice stands twice in a recorded request's closed turns."""
+    if inputs.engine != "working_set" or inputs.projection is None:
+        return False
+    return not planned_at(log, inputs.projection).cards_once
 
 
 def _named(text: str | None) -> set[int]:

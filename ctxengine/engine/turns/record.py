@@ -29,16 +29,25 @@ from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.presentations.fences import without_repeats
 from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
 
-
-def closed_record(units: Sequence[Unit], counter: TokenCounter) -> tuple[Unit, ...]:
-    """The units of a closed turn with each result in its digest form, counted anew."""
-    return tuple(_closed(unit, counter) for unit in units)
+CARDS_TWICE = "digest@1"
+"""Name under which the digest of a unit is kept whose record held a card twice, as plans of `working-set@1` showed it."""
 
 
-def _closed(unit: Unit, counter: TokenCounter) -> Unit:
+def closed_record(
+    units: Sequence[Unit], counter: TokenCounter, *, once: bool = True
+) -> tuple[Unit, ...]:
+    """The units of a closed turn with each result in its digest form, counted anew.
+
+    Args:
+        once: whether a card that a response shows twice stands once; it stood twice under plans of `working-set@1`.
+    """
+    return tuple(_closed(unit, counter, once) for unit in units)
+
+
+def _closed(unit: Unit, counter: TokenCounter, once: bool) -> Unit:
     items = [
         _digested(item, counter) if item.kind is ItemKind.TOOL_RESULT else item
-        for item in _told_once(unit.items, counter)
+        for item in (_told_once(unit.items, counter) if once else unit.items)
     ]
     return unit if items == list(unit.items) else unit_of(items)
 

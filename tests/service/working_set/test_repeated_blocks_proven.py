@@ -1,4 +1,4 @@
-"""Blocks that a request repeats are proven whatever was left out or erased since, for its own model and for its legs (design 4)."""
+"""Repeated blocks are proven whatever was left out or erased since, for the own model and for legs (design 4)."""
 
 from __future__ import annotations
 
