@@ -31,6 +31,7 @@ ALLOWED_SCRIPTS = {
     "/static/js/keys.js",
     "/static/js/live.js",
     "/static/js/focus.js",
+    "/static/js/refusals.js",
     "/static/django_htmx/htmx-2.min.js",
 }
 
