@@ -44,6 +44,7 @@ def test_a_checkpoint_says_what_it_covers_and_can_be_undone(
     for text in (words, "● in force", "✓ completed", made.payload["source_sha256"], "Undo…"):
         assert text in page, text
     assert "<b>items" not in page and "encrypted_content" not in page and "signature" not in page
+    assert "under Checkpoints" in cast.page(f"sessions/{runtime.session}/compactions/")
     (line,) = cast.data(f"sessions/{runtime.session}/checkpoints.json")
     assert line["tokens_after"] < line["tokens_before"]
     assert (line["note"] is None) == (provider == "anthropic")

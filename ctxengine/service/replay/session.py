@@ -47,7 +47,7 @@ from ctxengine.service.skills import loaded_skills
 from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.tails import tail_of_run
 from ctxengine.service.weigh import weighed, with_verdicts
-from ctxengine.service.wiring import counter_of, renderer_of
+from ctxengine.service.wiring import counter_of, renderer_of, unseal
 
 _SALT = b"0" * 16
 _WITHOUT_BODY = BuildOptions(validate=True, with_body=False)
@@ -111,7 +111,7 @@ class LabSession:
         self.plan = plan
         self.counter = counter_of(plan.provider, plan.model)
         self.renderer = renderer_of(plan.provider)
-        self.facts = SessionFacts(plan, self.source.nonce_key, self._key)
+        self.facts = SessionFacts(plan, self.source.nonce_key, self._key, unseal=unseal)
         self.rules = cache_rules(self.renderer.api, plan.provider, plan.model)
         self._plain = Derivation(self.counter)
 

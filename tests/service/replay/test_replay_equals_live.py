@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ctxengine.engine.events import EventType
@@ -14,6 +16,7 @@ from ctxengine.service.replay.wanted import ReplaySettings
 from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.specs import MemoryLine, PolicySpec, Present
 from tests.cast import PROVIDERS, Runtime
+from tests.service.boundary.talking import session, strict_provider, take_turns
 
 pytestmark = pytest.mark.django_db
 
@@ -92,4 +95,15 @@ def test_acts_of_an_operator_and_a_new_epoch_stay_where_they_stood() -> None:
     set_presentation(actor=runtime.actor, session_id=runtime.session, spec=spec)
     rotate_epoch(actor=runtime.actor, session_id=runtime.session, reason="operator", note="Why.")
     lived(runtime, turns=2)
+    assert replayed(runtime) == hashes(runtime)
+
+
+def test_a_boundary_session_behind_its_providers_own_window_is_the_same_in_the_lab(
+    settings: Any,
+) -> None:
+    with strict_provider(settings) as strict:
+        runtime = session("anthropic")
+        take_turns(runtime, strict, 0, 20, words=1_600)
+    made = runtime.events(EventType.COMPACTED)
+    assert {event.payload["kind"] for event in made} == {"native"}, "no window: it shows nothing"
     assert replayed(runtime) == hashes(runtime)
