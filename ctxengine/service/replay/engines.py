@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxengine.engine.history.peers.policies import PEERS, PeerPolicy
 from ctxengine.service.replay.boundary import BoundaryDriver
 from ctxengine.service.replay.drivers import EngineDriver, SuffixDriver
-from ctxengine.service.replay.library_peers import installed_peers
+from ctxengine.service.replay.installed_peers import installed_peers
 from ctxengine.service.replay.working_set import WorkingSetDriver
 from ctxengine.service.specs import ServiceError
 

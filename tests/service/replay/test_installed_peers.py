@@ -11,7 +11,7 @@ import pytest
 from ctxengine.engine.history.peers.conversation import PeerMessage, Shown
 from ctxengine.engine.history.peers.policies import SlidingWindow
 from ctxengine.engine.importers.registry import read
-from ctxengine.service.replay import engines, library_peers
+from ctxengine.service.replay import engines, installed_peers
 from ctxengine.service.replay.cell import replay_cell
 from ctxengine.service.replay.engines import LabEngine
 from ctxengine.service.replay.figures import Cell
@@ -33,8 +33,8 @@ def cell(engine: str, *messages: tuple[str, str], budget: int) -> Cell:
 
 
 def test_a_library_that_is_missing_leaves_its_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library_peers, "find_spec", lambda name: None)
-    assert library_peers.installed_peers() == {}
+    monkeypatch.setattr(installed_peers, "find_spec", lambda name: None)
+    assert installed_peers.installed_peers() == {}
 
 
 def test_the_table_holds_exactly_the_libraries_that_are_here() -> None:
@@ -44,7 +44,7 @@ def test_the_table_holds_exactly_the_libraries_that_are_here() -> None:
 
 def test_langchain_itself_keeps_what_its_documentation_says() -> None:
     pytest.importorskip("langchain_core", reason="langchain-core is not installed here")
-    library, ours = library_peers.LangChainTrim(), SlidingWindow()
+    library, ours = installed_peers.LangChainTrim(), SlidingWindow()
     history: list[PeerMessage] = []
     for place in range(120):
         role = ("user", "assistant", "result", "assistant")[place % 4]
