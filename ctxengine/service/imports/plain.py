@@ -42,12 +42,13 @@ EVENT_OF = {
     EntryType.SUMMARY: EventType.SUMMARY_IMPORTED,
 }
 """What an entry becomes in the ledger."""
-_SOURCE_OF = {
+SOURCE_OF = {
     EntryType.USER: "user",
     EntryType.INPUT: "transcript:note",
     EntryType.ASSISTANT: "model",
     EntryType.SUMMARY: "summary:foreign",
 }
+"""Where an entry's content comes from; a result names its tool."""
 _NAMES_KEPT = 4_096
 
 Said = tuple[str | None, list[tuple[str | None, str, str]]]
@@ -56,7 +57,7 @@ Said = tuple[str | None, list[tuple[str | None, str, str]]]
 
 def source_of(entry: Entry, call: OpenCall | None) -> str:
     """Who an entry comes from, as its items say it."""
-    return _SOURCE_OF.get(entry.type) or f"tool:{call.name if call else entry.name or ''}"
+    return SOURCE_OF.get(entry.type) or f"tool:{call.name if call else entry.name or ''}"
 
 
 def said_in_chat(message: Any, type: EventType) -> Said | None:

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ctxengine.engine.events import EventType
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignSession, ForeignTool
 from ctxengine.engine.plan.plan import PinnedTool
 from ctxengine.engine.plan.schema import SchemaError, provider_schema
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.service.imports.plain import EVENT_OF, SOURCE_OF
 from ctxengine.service.original import moment_of
 from ctxengine.service.replay.source import Beat, Source
-
-_EVENT_OF = {
-    EntryType.USER: EventType.USER_MESSAGE,
-    EntryType.INPUT: EventType.INPUT_RECEIVED,
-    EntryType.ASSISTANT: EventType.RESPONSE_COMPLETED,
-    EntryType.RESULT: EventType.TOOL_RESULT,
-    EntryType.SUMMARY: EventType.SUMMARY_IMPORTED,
-}
-_SOURCE_OF = {
-    EntryType.USER: "user",
-    EntryType.INPUT: "transcript:note",
-    EntryType.ASSISTANT: "model",
-    EntryType.SUMMARY: "summary:foreign",
-}
 
 
 def source_of_transcript(foreign: ForeignSession, *, name: str) -> Source:
@@ -75,12 +61,12 @@ def _beats(entries: Sequence[Entry]) -> Iterator[Beat]:
         yield Beat(
             "message",
             place,
-            type=_EVENT_OF[entry.type],
+            type=EVENT_OF[entry.type],
             at=at,
             format=entry.format,
             raw=entry.body,
             trust=entry.trust,
-            source=_SOURCE_OF.get(entry.type) or f"tool:{entry.name or ''}",
+            source=SOURCE_OF.get(entry.type) or f"tool:{entry.name or ''}",
             run=str(run),
             answers=entry.call_ref if entry.type is EntryType.RESULT else None,
             is_error=entry.is_error,
