@@ -65,6 +65,12 @@ class RequestRow(models.Model):
             models.Index(fields=["tenant_id", "session_id", "number"], name="request_in_session"),
             models.Index(fields=["tenant_id", "-created_at"], name="request_recent"),
             models.Index(fields=["tenant_id", "request_sha256"], name="request_hash"),
+            # Retention looks for old item lists; what it has thinned before is not looked at again.
+            models.Index(
+                fields=["tenant_id", "created_at", "id"],
+                condition=~models.Q(manifest__has_key="expired_at"),
+                name="request_whole",
+            ),
         ]
 
     def __str__(self) -> str:

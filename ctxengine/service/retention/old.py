@@ -47,35 +47,34 @@ class Old(NamedTuple):
 # --- item lists of requests ---
 
 
-def _old_requests(tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
-    return RequestRow.objects.filter(tenant_id=tenant_id, created_at__lt=before(days))
+def _whole(tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
+    """Old ones that still have their list, thinned ones aside (index `request_whole`)."""
+    rows = RequestRow.objects.filter(tenant_id=tenant_id, created_at__lt=before(days))
+    return rows.exclude(manifest__has_key="expired_at")
 
 
-def _whole(rows: QuerySet[RequestRow], tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
-    """Those that still have their list, of runs that have ended. An imported one is as old as its import."""
+def _may_be_thinned(rows: QuerySet[RequestRow], tenant_id: UUID, days: int) -> QuerySet[RequestRow]:
+    """Those of runs that have ended. An imported one is as old as its import."""
     ended = RunRow.objects.filter(
         tenant_id=OuterRef("tenant_id"), id=OuterRef("run_id"), state="ended"
     )
     imported = lately_imported(tenant_id, days).filter(id=OuterRef("session_id"))
-    rows = rows.filter(~Exists(imported.filter(tenant_id=OuterRef("tenant_id"))), Exists(ended))
-    return rows.exclude(manifest__has_key="expired_at")
+    return rows.filter(~Exists(imported.filter(tenant_id=OuterRef("tenant_id"))), Exists(ended))
 
 
 def _count_whole(tenant_id: UUID, days: int) -> int:
-    return _whole(_old_requests(tenant_id, days), tenant_id, days).count()
+    return _may_be_thinned(_whole(tenant_id, days), tenant_id, days).count()
 
 
 def _thin_requests(actor: Actor, days: int) -> Iterator[int]:
-    old = _old_requests(actor.tenant_id, days).order_by("created_at", "id")
+    whole = _whole(actor.tenant_id, days).order_by("created_at", "id")
     behind = Q()
-    # Each old request is looked at once, also where it has been thin for long.
-    while seen := list(old.filter(behind).values_list("created_at", "id")[:_PORTION]):
+    # Each is looked at once, also where it may not be thinned yet.
+    while seen := list(whole.filter(behind).values_list("created_at", "id")[:_PORTION]):
         at, last = seen[-1]
         behind = Q(created_at__gte=at) & (Q(created_at__gt=at) | Q(id__gt=last))
-        looked_at = RequestRow.objects.filter(
-            tenant_id=actor.tenant_id, id__in=[request for _, request in seen]
-        )
-        ids = list(_whole(looked_at, actor.tenant_id, days).values_list("id", flat=True))
+        looked_at = _whole(actor.tenant_id, days).filter(id__in=[request for _, request in seen])
+        ids = list(_may_be_thinned(looked_at, actor.tenant_id, days).values_list("id", flat=True))
         if ids:
             with connection.cursor() as cursor:
                 cursor.execute(_THIN, [actor.tenant_id, ids])
