@@ -90,6 +90,9 @@ class Command(BaseCommand):
                 server.start()
                 settings.DATABASES["default"]["PASSWORD"] = server.address().password
                 supervisor.add_check(lambda: _mend(server))
+            if broker is not None:
+                # This process makes ready before its broker runs: the sweeper sends what that asks for.
+                settings.CTX_JOB_SENDER = ""
             login = self._prepare(data, samples=not options["no_samples"])
             url = url_of(bound)
             if broker is not None:
