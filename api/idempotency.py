@@ -8,6 +8,7 @@ database connection of its claim, so that a repeat sees at once that nobody work
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,7 +19,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from api.problems import Problem
-from ctxengine.ledger.inserts import laid
+from ctxengine.ledger.inserts import changed, laid
 from ctxengine.ledger.models import Idempotency
 
 KEPT = timedelta(hours=24)
@@ -128,7 +129,8 @@ def _laid(call: Call) -> bool:
         resource=_held_by_us(),
         created_at=call.claimed_at,
     )
-    if not laid(row):
+    # Lost in a crash of the database it is as good as abandoned: what it announces was not done, or makes it durable.
+    if not laid(row, durable=False):
         return False
     _sweep(call)
     return True
@@ -141,16 +143,22 @@ def finish(call: Call, status: int, resource: dict[str, Any]) -> None:
         Problem: `idempotency_in_progress`, when the claim was taken over by another process
             meanwhile; the caller's transaction must not be committed then.
     """
-    closed = _claimed(call).update(status=status, resource=_storable(resource))
+    closed = changed(
+        "UPDATE idempotency SET status = %s, resource = %s"
+        " WHERE tenant_id = %s AND key = %s AND created_at = %s AND status IS NULL",
+        [status, json.dumps(_storable(resource)), call.tenant_id, call.key, call.claimed_at],
+    )
     if not closed:
         raise _in_progress()
 
 
 def amend(call: Call, resource: dict[str, Any]) -> None:
-    """Replace the ids of a row that is closed."""
-    Idempotency.objects.filter(
-        tenant_id=call.tenant_id, key=call.key, created_at=call.claimed_at
-    ).update(resource=_storable(resource))
+    """Replace the ids of a row that is closed. Lost in a crash of the database, a repeat makes the same addition again."""
+    changed(
+        "UPDATE idempotency SET resource = %s WHERE tenant_id = %s AND key = %s AND created_at = %s",
+        [json.dumps(_storable(resource)), call.tenant_id, call.key, call.claimed_at],
+        durable=False,
+    )
 
 
 def forget(call: Call) -> None:

@@ -272,12 +272,14 @@ class Problem(Exception):
 def problem_document(code: str, status: int, detail: str, extra: dict[str, Any]) -> dict[str, Any]:
     """The members of a problem document; extra members never displace the standard ones."""
     known = _KINDS.get(code)
+    remedy = {"remedy": known.remedy} if known else {}
     return {
         "type": f"urn:ctxengine:problem:{code}",
         "title": known.title if known else HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         "code": code,
+        **remedy,
         **{name: value for name, value in extra.items() if name not in _RESERVED},
     }
 

@@ -95,6 +95,7 @@ PROBLEM = Component(
             "status": {"type": "integer"},
             "detail": {"type": "string", "description": "What, limit, found, what to do."},
             "code": {"type": "string", "description": "Stable; programs decide by it."},
+            "remedy": {"type": "string", "description": "What to do; for people."},
             "errors": {
                 "type": "array",
                 "description": "Fields at fault, each with its path.",

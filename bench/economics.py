@@ -13,14 +13,13 @@ import argparse
 import json
 import statistics
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench import referee
 from bench.lab import lab_ready
-from ctxengine.engine.importers.registry import read
-from ctxengine.service.replay.from_transcript import source_of_transcript
-from ctxengine.service.replay.models import lab_model
-from ctxengine.service.replay.reading import Reading, reading_of
+
+if TYPE_CHECKING:
+    from ctxengine.service.replay.reading import Reading
 
 MODEL = "claude-sonnet-4-6"
 STEP_GAP_S, TURN_GAP_S = 12, 60
@@ -49,6 +48,7 @@ def replay(
     """Run one transcript through an engine in the lab, and its bodies through the referee's Anthropic cache."""
     from ctxengine.service.replay.cell import task_of
     from ctxengine.service.replay.figures import Cell, CellTotals
+    from ctxengine.service.replay.models import lab_model
     from ctxengine.service.replay.own import Play
     from ctxengine.service.replay.wanted import ReplaySettings
 
@@ -83,6 +83,10 @@ def replay(
 
 def reading_of_groups(groups_by_turn: list[list[list[dict[str, Any]]]], name: str) -> Reading:
     """One of the referee's transcripts, read as the lab reads any file."""
+    from ctxengine.engine.importers.registry import read
+    from ctxengine.service.replay.from_transcript import source_of_transcript
+    from ctxengine.service.replay.reading import reading_of
+
     text = chat_of(groups_by_turn, referee.module("workload").SYSTEM)
     (foreign,) = read(text, name=name).sessions
     return reading_of(source_of_transcript(foreign, name=name))
@@ -95,6 +99,7 @@ def lab_rows(*, turns: int, seeds: int, budget: int, scale: float = 2.5) -> list
     """
     from ctxengine.service.replay.cell import replay_cell
     from ctxengine.service.replay.engines import LAB_ENGINES
+    from ctxengine.service.replay.models import lab_model
     from ctxengine.service.replay.wanted import ReplaySettings
 
     workload, model = referee.module("workload"), lab_model(MODEL)

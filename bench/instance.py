@@ -92,11 +92,18 @@ class Client:
         self._used = 0.0
         self._headers = {"Content-Type": "application/json"} | (headers or {})
 
+    def get(self, path: str) -> bytes:
+        """The body of a good answer."""
+        return self._ask("GET", path, None, {})
+
     def post(self, path: str, body: str, **headers: str) -> bytes:
         """The body of a good answer."""
+        return self._ask("POST", path, body.encode(), headers)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
         if time.monotonic() - self._used > _IDLE_S:
             self._connect()
-        self._connection.request("POST", path, body.encode(), self._headers | headers)
+        self._connection.request(method, path, body, self._headers | headers)
         answer = self._connection.getresponse()
         text = answer.read()
         self._used = time.monotonic()

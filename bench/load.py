@@ -233,6 +233,7 @@ def bare_server(data: Path, workers: int, threads: int) -> Iterator[int]:
         "--bind", f"127.0.0.1:{port}", "--worker-class", "gthread",
         "--workers", str(workers), "--threads", str(threads),
         "--graceful-timeout", "10", "--log-level", "warning", "--no-control-socket",
+        "--config", "python:ctxengine.site.web",
     ]  # fmt: skip
     environment = os.environ | {
         "CTX_DATA_DIR": str(data),

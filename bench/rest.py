@@ -37,7 +37,7 @@ class Loop:
         self._client = client
         started = self._call(f"sessions/{session}/runs", {"message": "Go on with the work."})
         self._run = f"runs/{started['id']}"
-        self._call(f"{self._run}/assemble", {})
+        self._newest = self._call(f"{self._run}/assemble", {})["request_id"]
 
     def respond(self, message: dict[str, Any]) -> None:
         """Report what the model said: one call."""
@@ -65,6 +65,20 @@ class Loop:
         began = time.perf_counter()
         answer = self._client.post(path, text, **{"Idempotency-Key": uuid.uuid4().hex})
         return time.perf_counter() - began, answer
+
+    def changes(self, message: dict[str, Any]) -> tuple[float, bytes]:
+        """Report the result, then take what changed since the request before; gives the seconds of the latter."""
+        told = {"results": [{"call_id": message["tool_call_id"], "content": message["content"]}]}
+        self._call(f"{self._run}/tool-results", told)
+        began = time.perf_counter()
+        answer = self._client.post(
+            f"/api/v1/{self._run}/assemble",
+            json.dumps({"base_request_id": self._newest}),
+            **{"Idempotency-Key": uuid.uuid4().hex},
+        )
+        seconds = time.perf_counter() - began
+        self._newest = json.loads(answer)["request_id"]
+        return seconds, answer
 
     def _call(self, path: str, body: dict[str, Any]) -> Any:
         answer = self._client.post(
@@ -146,6 +160,31 @@ def measure(args: argparse.Namespace, up: dict[str, Any], bare: Client) -> None:
                 bare.post("/step", text)
                 floor.append(time.perf_counter() - began)
         report(size, ours, floor, answer)
+        delta(client, bare, opened(client, args), args.steps)
+
+
+def delta(client: Client, bare: Client, session: str, steps: int) -> None:
+    """Assemble in its delta form against the least answer of the referee's server, which reads and writes nothing."""
+    from bench import seeding
+
+    workload = referee.module("workload")
+    seeding.fill(session, workload.transcript(300)[1:])
+    loop = Loop(client, session)
+    ours: list[float] = []
+    floor: list[float] = []
+    answer = b""
+    for new in workload.extend(steps):
+        loop.respond(new[0])
+        seconds, answer = loop.changes(new[1])
+        ours.append(seconds)
+        began = time.perf_counter()
+        bare.get("/plain")
+        floor.append(time.perf_counter() - began)
+    (p50, p99), (floor50, _) = quantiles(ours[_BLOCK:]), quantiles(floor[_BLOCK:])
+    changed = len(json.dumps(json.loads(answer).get("delta", {})))
+    print(f"\ndelta form: answer of {len(answer):,} bytes, {changed:,} of them what changed")
+    print(f"  assemble with a base         p50 {p50 * 1e3:6.2f} ms   p99 {p99 * 1e3:6.2f} ms")
+    print(f"  plain view of the same run   p50 {floor50 * 1e3:6.2f} ms   ratio {p50 / floor50:.2f}")
 
 
 def report(size: int, ours: list[float], floor: list[float], answer: bytes) -> None:

@@ -12,7 +12,9 @@ from ctxengine.engine.working_state.limits import Cap
 from ctxengine.ledger.models import Job
 from ctxengine.ledger.queries.epochs import EpochAct
 from ctxengine.ledger.queries.events import EventLine
+from ctxengine.ledger.queries.paging import Page
 from ctxengine.ledger.queries.plans import EpochLine, PlanDetail, PlannedTool
+from ctxengine.service.undo_compaction import UndoBar
 from inspector.contexts import SessionFrame, Shell
 from inspector.epochdiff import PlanComparison
 
@@ -70,7 +72,8 @@ class EpochsPage:
 
     shell: Shell
     frame: SessionFrame
-    epochs: tuple[EpochView, ...]
+    page: Page[EpochView]
+    total: int
     recached_tokens: int
     price_usd: str | None
     """Sum of the known prices; None where none is known."""
@@ -153,6 +156,8 @@ class StateEntry:
     """Who claims it; empty for what the session concluded itself."""
     detail: str
     liftable: bool
+    established_at: str = ""
+    """When a fact was established, as recorded; empty where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +255,8 @@ class CompactionView:
     """None where no model was needed."""
 
     reasoning_dropped: int = 0
+    bar: UndoBar | None = None
+    """Why it cannot be undone now."""
 
     @property
     def by_job(self) -> bool:
@@ -313,7 +320,8 @@ class CompactionsPage:
 
     shell: Shell
     frame: SessionFrame
-    compactions: tuple[CompactionView, ...]
+    page: Page[CompactionView]
+    total: int
     detail: CompactionDetail | None
     tiles: tuple[TileLine, ...]
     refusals: tuple[EventLine, ...]

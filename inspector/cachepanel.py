@@ -21,7 +21,7 @@ def cache_panel(request: RequestDetail) -> CachePanel:
         buckets=(
             ("read", predicted.read, verdict.expected_read, usage.read),
             ("written", predicted.write, verdict.expected_write, usage.write),
-            ("fresh", predicted.fresh, None, usage.fresh),
+            ("fresh" if usage.read is not None else "input", predicted.fresh, None, usage.fresh),
         ),
         state=_STATES.get(verdict.outcome, ""),
         judged=_judged(request),

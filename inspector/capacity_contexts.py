@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ctxengine.engine.capacity.profile import CapacityProfile
 from ctxengine.ledger.queries.capacity import ModelDetail, ModelLine, ProbeGlance
+from ctxengine.service.probe.forecast import ProbeForecast
+from inspector.act_contexts import Figure
 from inspector.contexts import Shell
 from inspector.ladder_plot import LadderPlot
 
@@ -47,7 +49,27 @@ class ModelPage:
     detail: ModelDetail
     plot: LadderPlot | None
     probe: ProbeGlance | None
-    problem: str
-    """Why a probe was not started; empty when nothing was wrong."""
     key: str
     """The model as its address names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePage:
+    """A probe before it is started: whom it asks, what it takes, and the form that starts it."""
+
+    shell: Shell
+    key: str
+    forecast: ProbeForecast
+    figures: tuple[Figure, ...]
+    sizes: str
+    """The rungs, in words."""
+    most: str
+    """The highest prompt as it was typed."""
+    exact: bool
+    sibling: str
+    """The model of the family that is asked in its place; empty where this very one is."""
+    problem: str
+    reason: str
+    hosted: bool
+    back: str
+    allowed: bool

@@ -28,8 +28,14 @@ class CheckpointsPage:
     shell: Shell
     frame: SessionFrame
     lines: tuple[CheckpointLine, ...]
+    """One page of them."""
+    after: str
+    """Cursor of the next page; empty on the last one."""
     detail: CheckpointLine | None
     operations: tuple[OperationView, ...]
+    failed: OperationView | None
+    """The newest compaction, where it failed and none has come about since."""
     jobs: tuple[Job, ...]
     may_act: bool
-    undone: bool
+    done: str
+    """What was done just now, in words; empty where nothing was."""

@@ -15,7 +15,7 @@ from ctxengine.ledger.queries.items import ItemContent
 from ctxengine.ledger.queries.jobs import JobCounts
 from ctxengine.ledger.queries.lookup import Found
 from ctxengine.ledger.queries.overview import Counts, WorstSession
-from ctxengine.ledger.queries.paging import Page
+from ctxengine.ledger.queries.paging import Page, Total
 from ctxengine.ledger.queries.promises import Promise
 from ctxengine.ledger.queries.request_facets import RequestFacets
 from ctxengine.ledger.queries.requests import RequestLine
@@ -128,6 +128,8 @@ class SessionsPage:
     """Selected value of each filter."""
     facets: Facets
     page: Page[SessionLine]
+    total: Total | None
+    """None where counting would read too much."""
     narrowed: tuple[tuple[str, str], ...]
     """Filters without a field in the form, as another page's figure set them."""
     filtered: bool
@@ -168,6 +170,8 @@ class RequestsPage:
     selects: tuple[Select, ...]
     facets: RequestFacets
     page: Page[RequestLine]
+    total: Total | None
+    """None where counting would read too much."""
     narrowed: tuple[tuple[str, str], ...]
     """Filters without a field in the form, as another page's figure set them."""
     filtered: bool
@@ -215,6 +219,28 @@ class EventsPage:
     meanings: dict[str, str]
     opened: int | None
     """Sequence asked for by the address; it is unfolded."""
+    newest: bool
+    """Whether the newest events are on the page."""
+    follow: bool
+    """Whether later ones join them as they come."""
+    events_url: str
+    rows_url: str
+    """Where further lines of the table come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRows:
+    """Further lines of the table of events."""
+
+    slug: str
+    session_id: UUID
+    events: EventPage
+    chosen: str
+    meanings: dict[str, str]
+    seen: int | None
+    """The newest event that the page now shows or has passed over, where these are newer ones; None for older ones."""
+    events_url: str
+    rows_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +291,7 @@ class ImportsPage:
     """Imported files, and the form that imports one."""
 
     shell: Shell
-    imports: tuple[ImportLine, ...]
+    page: Page[ImportLine]
     may_import: bool
     limit: str
     """Largest file that is taken."""

@@ -12,6 +12,11 @@ def number(value: float | None) -> str:
     return NONE if value is None else f"{round(value):,}"
 
 
+def told(value: float | None) -> str:
+    """A reported figure; words where nobody reported it, since a dash may be read as nought."""
+    return "not reported" if value is None else number(value)
+
+
 def signed(value: float | None) -> str:
     """A difference, always with its sign."""
     if value is None:

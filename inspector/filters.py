@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
 
+from ctxengine.ledger.queries.paging import PAGE_SIZES
 from ctxengine.service.specs import ServiceError
 from inspector.visible import one_line
 
@@ -87,6 +88,16 @@ def read_whole(value: str, *, most: int = _MOST) -> int | None:
         return None
     number = int(value)
     return number if number <= most else None
+
+
+page_size = one_of(*map(str, PAGE_SIZES))
+"""How many lines a page of a list has: it stands in the address, and the cursors keep it."""
+
+
+def size_of(request: HttpRequest) -> int:
+    """Lines of a page; the first size where the address asks for none that there is."""
+    asked = request.GET.get("size", "")
+    return int(asked) if asked and not page_size(asked) else PAGE_SIZES[0]
 
 
 def identifier(value: str) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxengine.engine.manifest import Span
-from ctxengine.ledger.models import Job, ReplayCellRow, ReplayRow
+from ctxengine.ledger.models import Job, ReplayCellRow, ReplayRow, SessionRow
 from ctxengine.ledger.queries.paging import Page
-from ctxengine.service.replay.engines import LabEngine
 from ctxengine.service.replay.figures import ReplayStep
 from inspector.contexts import Shell
 from inspector.jsonview import JsonPart
@@ -30,18 +29,39 @@ class ReplayLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """Something that can be ticked."""
+
+    value: str
+    chosen: bool
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabForm:
+    """What can be replayed, and under what."""
+
+    find: str
+    """What sessions were looked for by."""
+    sessions: tuple[tuple[SessionRow, bool], ...]
+    """Those found, and whether each is the one chosen; the chosen one stands first."""
+    engines: tuple[tuple[str, tuple[Choice, ...]], ...]
+    """Engines and policies in groups, each group with its heading."""
+    models: tuple[Choice, ...]
+    other_models: str
+    given: Mapping[str, str]
+    """Budget, cache life and the other what-ifs, as they were typed."""
+
+
+@dataclass(frozen=True, slots=True)
 class LabPage:
     """P13: all replays, and the form for a new one."""
 
     shell: Shell
     page: Page[ReplayLine]
-    engines: tuple[LabEngine, ...]
-    session: str
-    """Session that the form is filled with."""
-    title: str
-    models: str
+    form: LabForm | None
+    """None for who may not start one."""
     problem: str
-    may_start: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ def _requests(f: Figures, links: Links) -> tuple[Datum, ...]:
         count(f.failed, links.requests(status="failed"), "bad"),
         count(f.unreported, links.requests(usage="unreported")),
         count(f.unusable, links.requests(usage="unusable"), "warn"),
+        count(f.cache_unreported, links.requests(usage="no_cache_figures")),
     )
 
 
@@ -158,6 +159,7 @@ DRAWINGS: tuple[Drawing, ...] = (
             Column("failed", "Failed"),
             Column("unreported", "No usage reported"),
             Column("unusable", "Unusable reports"),
+            Column("cache_unreported", "Cache not reported"),
         ),
         _requests,
         number,

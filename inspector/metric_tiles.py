@@ -39,7 +39,7 @@ def share_tile(found: Metrics, links: Links) -> Tile:
     return Tile(
         "Cached of billed input",
         share_text(f.cached_share.value),
-        f"of {number(f.prompt)} tokens",
+        f"of {number(f.cache_prompt)} tokens",
         "plain",
         f"{number(f.read)} read, {number(f.write)} written, {number(f.fresh)} fresh"
         + (f"; {number(f.extra_input)} more beside the prompts" if f.extra_input else ""),
@@ -219,4 +219,5 @@ def _cached(title: str, found: Ratio, of: str, f: Figures, told: str) -> Tile:
 
 def _told(f: Figures) -> str:
     unusable = f", {number(f.unusable)} unusably" if f.unusable else ""
-    return f"{number(f.reported)} requests reported usage, {number(f.unreported)} did not{unusable}"
+    silent = f", {number(f.cache_unreported)} without the cache" if f.cache_unreported else ""
+    return f"{number(f.reported)} requests reported usage{silent}, {number(f.unreported)} did not{unusable}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ctxengine.ledger.queries.agents import AgentDetail, AgentLine, PolicyLine
+from ctxengine.ledger.queries.paging import Page
 from ctxengine.ledger.queries.personas import PersonaLine, RevisionLine
 from ctxengine.service.plan_specs import PersonaView
 from inspector.contexts import Shell
@@ -17,7 +18,7 @@ class PersonasPage:
     """P10: every principal with a document or an open session."""
 
     shell: Shell
-    personas: tuple[PersonaLine, ...]
+    page: Page[PersonaLine]
 
 
 @dataclass(frozen=True, slots=True)

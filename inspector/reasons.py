@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ctxengine.engine.budget.classes import RULE_OF, BudgetClass
+from ctxengine.engine.explain import checkpoint_span
 from ctxengine.engine.layout import ROWS, Row
-from ctxengine.engine.manifest import Cut, Form, Reason, Span, YieldStep
+from ctxengine.engine.manifest import Cut, Form, Manifest, Reason, Span, YieldStep
 from inspector.figures import number
 
 WORDS: dict[Reason, str] = {
@@ -50,6 +51,16 @@ FORM_WORDS: dict[Form, str] = {
     Form.EMPTY: "empty",
 }
 
+STAND_INS: dict[Reason, str] = {
+    Reason.IN_NATIVE_WINDOW: "the provider's own window",
+    Reason.IN_NOTE: "a continuation note",
+    Reason.SUMMARISED: "a summary",
+    Reason.IN_PACKET: "a packet",
+    Reason.AS_CARD: "cards of turns",
+    Reason.OMISSION: "one line",
+}
+"""What stands in row 9 for a range of events, by the reason of its span."""
+
 OUTCOME_WORDS = {
     "ran": "ran",
     "not_needed": "not needed",
@@ -57,6 +68,7 @@ OUTCOME_WORDS = {
 }
 
 _ROW = {row.number: row for row in ROWS}
+_CHECKPOINTS = frozenset({Reason.IN_NATIVE_WINDOW, Reason.IN_NOTE})
 
 
 def row_of(row_number: int) -> Row:
@@ -73,7 +85,9 @@ def class_title(name: str) -> str:
 
 
 def figures_of(span: Span) -> str:
-    """The figures a reason rests on, as `room 76,944 · suffix 75,100`."""
+    """The figures a reason rests on, as `room 76,944 · suffix 75,100`; a checkpoint by its event."""
+    if span.reason in _CHECKPOINTS:
+        return f"checkpoint {number(span.numbers['event'])}" if "event" in span.numbers else ""
     return " · ".join(
         f"{name.replace('_', ' ')} {number(value)}" for name, value in span.numbers.items()
     )
@@ -88,6 +102,32 @@ def why(span: Span, cut: Cut | None = None) -> str:
     if span.reason is Reason.BELOW_CUT and told:
         return f"{words}; it lost to: {told}"
     return f"{words} ({told})" if told else words
+
+
+def history_in_words(manifest: Manifest) -> str:
+    """What stands for history, and where it starts."""
+    point = checkpoint_span(manifest)
+    return cut_in_words(manifest.cut) if point is None else _checkpoint_in_words(point, manifest)
+
+
+def _checkpoint_in_words(point: Span, manifest: Manifest) -> str:
+    cut = manifest.cut
+    again = [span for span in manifest.spans if span.reason is Reason.RETAINED]
+    what = "native window" if point.reason is Reason.IN_NATIVE_WINDOW else "portable note"
+    through = (point.to_item or "").partition(".")[0]
+    words = (
+        f"Checkpoint {number(point.numbers.get('event'))}, a {what} of {number(point.tokens)} tokens, stands for events 1 to"
+        f" {number(int(through))}: {number(cut.left_out_units)} {_some('unit', cut.left_out_units)} of"
+        f" ≈ {number(cut.left_out_tokens)} tokens are in it and not shown."
+    )
+    if again:
+        tokens = sum(span.tokens for span in again)
+        words += f" Shown again behind it: {number(len(again))} {_some('unit', len(again))}, {number(tokens)} tokens."
+    return words + f" From event {number(cut.at_sequence)} on everything stands whole."
+
+
+def _some(noun: str, count: int) -> str:
+    return noun if count == 1 else f"{noun}s"
 
 
 def cut_in_words(cut: Cut) -> str:

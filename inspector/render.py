@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -23,6 +24,7 @@ from django.shortcuts import render
 from pydantic import BaseModel
 
 from ctxengine.service.specs import ServiceError
+from inspector.twins import row_columns
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -122,11 +124,13 @@ def raw_download(data: bytes, name: str) -> HttpResponse:
 
 
 def jsonable(value: Any) -> Any:
-    """Plain data for JSON, from dataclasses, models, ids and times."""
+    """Plain data for JSON, from dataclasses, models, rows of tables, ids and times."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
+    if isinstance(value, Model):
+        return jsonable(row_columns(value))
     if isinstance(value, dict):
         return {str(key): jsonable(entry) for key, entry in value.items()}
     if hasattr(value, "_asdict"):

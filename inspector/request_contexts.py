@@ -64,8 +64,10 @@ class RequestFrame:
     ladder: tuple[tuple[str, str, str, int], ...]
     """Yield steps in order: class title, outcome, words, tokens given up."""
     cut: str
-    budget: tuple[tuple[str, str, int | None], ...]
-    """Arithmetic: name, how it comes about, tokens."""
+    on_checkpoint: bool
+    """Whether a checkpoint stands for its settled history, instead of a cut."""
+    budget: tuple[tuple[str, str, int | None, bool], ...]
+    """Arithmetic: name, how it comes about, tokens, and whether they are over a limit of their own."""
     unattributed: int | None
     """Billed prompt minus what the rows explain; None where nothing was reported for our bytes."""
     accounted: int | None

@@ -186,11 +186,16 @@ def _fits(label: str, share: float, track_px: int) -> bool:
     return len(label) * _CHAR_PX + _LABEL_MARGIN_PX <= track_px * share / 100
 
 
+def fresh_words(usage: Usage) -> str:
+    """What the fresh bucket is: where a provider says nothing of its cache, what it read stands there too."""
+    return "fresh, not cached" if usage.read is not None else "input, cache not reported"
+
+
 def _cache_segments(usage: Usage) -> list[Segment]:
     parts = (
         ("read from cache", usage.read, "f-ok"),
         ("written to cache", usage.write, "f-warn"),
-        ("fresh, not cached", usage.fresh, "f-fresh"),
+        (fresh_words(usage), usage.fresh, "f-fresh"),
     )
     return [Segment(label, tokens, fill) for label, tokens, fill in parts if tokens]
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.queries.session import Act, Strip, StripColumn
 from inspector.figures import number
+from inspector.ruler import fresh_words
 
 PLOT_TOP = 72
 PLOT_HEIGHT = 150
@@ -241,7 +242,7 @@ def _cache(column: StripColumn, left: str, x: float, step: float) -> tuple[Block
     for tokens, fill, title in (
         (column.usage.read, "f-ok", "read from cache"),
         (column.usage.write, "f-warn", "written to cache"),
-        (column.usage.fresh, "f-fresh", "fresh"),
+        (column.usage.fresh, "f-fresh", fresh_words(column.usage)),
     ):
         if tokens:
             part = step * 0.84 * tokens / prompt

@@ -11,11 +11,14 @@ from ctxengine.engine.manifest import Reason, RowTotal
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.jobs import JobCounts
 from ctxengine.ledger.queries.news import Newer
+from ctxengine.ledger.queries.paging import Total
 from ctxengine.ledger.queries.sums import Bill
+from ctxengine.ledger.queries.usage import Usage
 from inspector.contexts import JobsTile
 from inspector.epochdiff import ToolChange
 from inspector.lab_curves import Curve, curves_of
 from inspector.request_contexts import CachePanel, RowLine
+from inspector.ruler import Figure, Ruler, Segment, track
 from inspector.textdiff import compare
 
 MOMENT = datetime(2026, 11, 30, 8, 5, 9, tzinfo=UTC)
@@ -157,6 +160,62 @@ def curve() -> Curve:
     return curves_of(steps, budget=16_000, href=lambda _: "")[0]
 
 
+@dataclass(frozen=True, slots=True)
+class SampleCache:
+    """What was predicted of a request."""
+
+    predicted: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """What a glance reads of a request."""
+
+    usage: Usage
+    cache: SampleCache
+    reconstructed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampleGlance:
+    """A request in a drawer."""
+
+    request: SampleRequest
+    ruler: Ruler
+    window: tuple[Segment, ...]
+    yielded: tuple[str, ...]
+
+
+def glances() -> tuple[SampleGlance, ...]:
+    """A request that was reported, and one that was not and contradicts itself."""
+    parts = [
+        Segment("Instructions", 2_000, "f-config", 2),
+        Segment("History", 5_000, "f-user", 10),
+        Segment("free", 2_000, "f-free"),
+        Segment("output reserve", 1_000, "f-reserve"),
+    ]
+    scale = sum(part.tokens for part in parts)
+    cached = [Segment("read from cache", 6_000, "f-ok"), Segment("fresh", 1_000, "f-fresh")]
+    figures = (
+        Figure("A · frozen prefix", 2_000),
+        Figure("B · turn body", 5_000),
+        Figure("free", 2_000),
+        Figure("output reserve", 1_000),
+    )
+
+    def glance(told: Usage, unexplained: int, *yielded: str) -> SampleGlance:
+        window, cache = track(parts, scale, 470), track(cached, scale, 470) if told.reported else ()
+        ruler = Ruler(scale, window, (), cache, "", figures, (), unexplained)
+        predicted = Usage(read=6_000)
+        return SampleGlance(SampleRequest(told, SampleCache(predicted)), ruler, window, yielded)
+
+    return (
+        glance(Usage(read=6_000, write=0, fresh=1_000, output=80), 0),
+        glance(Usage(), -12, "Tool results"),
+    )
+
+
+TOTAL = Total(5_000, True)
 VERDICTS: tuple[dict[str, Any] | None, ...] = (
     {"pays": True, "saved_tokens": 12_000, "expected_steps": 20, "recached_tokens": 30_000},
     {"pays": False, "saved_tokens": 900, "expected_steps": 4, "recached_tokens": 30_000, "forced_by": "operator"},

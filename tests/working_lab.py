@@ -53,6 +53,8 @@ class WorkingLab:
     """One session in memory with a real counter."""
 
     window: int = 200_000
+    model: str = MODEL[1]
+    """Whom plans are made for; it may change from run to run."""
     policy: BudgetPolicy = BudgetPolicy(reserve=500)
     log: MemoryLog = field(default_factory=memory_log)
     postings: MemoryPostings = field(default_factory=MemoryPostings)
@@ -70,15 +72,20 @@ class WorkingLab:
         self._turn(turn, self._next_run())
         self.close()
 
-    def live_planned(self, turn: Exchange, horizon: int, *, dropped: bool = False) -> None:
+    def live_planned(
+        self, turn: Exchange, horizon: int, *, dropped: bool = False, pressed: int | None = None
+    ) -> None:
         """A whole run as the service writes one: its plan, its turn with a fresh block, its end.
 
         Args:
             dropped: whether reasoning left with the run, so that its turn takes the closed form at once.
+            pressed: what its open turn left to closed ones (tokens), where it needed what they stand in.
         """
         run = self._next_run()
         self.planned(horizon, turn.asked, run=run)
         self._turn(turn, run, fresh=f"[runtime] It is noon of day {self._numbers}.")
+        if pressed is not None:
+            self.planned(horizon, turn.asked, run=run, reason=PlanReason.PRESSURE, most=pressed)
         ended = EventDraft(
             type=EventType.RUN_ENDED,
             trust=Trust.PLATFORM,
@@ -138,7 +145,7 @@ class WorkingLab:
     def planning(self, horizon: int) -> Planning:
         """The ground of a plan for a model of that horizon."""
         profile = metadata_profile(
-            provider=MODEL[0], model=MODEL[1], declared_window=200_000, max_output=500
+            provider=MODEL[0], model=self.model, declared_window=200_000, max_output=500
         )
         texts = SessionTexts(self.log, EventSeq(self.log.head().sequence + 1))
         acts = history_acts(self.log)
@@ -160,7 +167,7 @@ class WorkingLab:
         planned = self.plan_only(horizon, directive, **wish)
         drafts: list[EventDraft] = []
         if planned.packet is not None:
-            made_for = MadeFor(0, MODEL[1], self.policy.label, "start")
+            made_for = MadeFor(0, self.model, self.policy.label, "start")
             drafts.append(
                 compaction_draft(
                     planned.packet,
@@ -186,11 +193,10 @@ class WorkingLab:
         return plan_run(
             self.planning(horizon),
             Wish(
-                reason=PlanReason.START,
+                **{"reason": PlanReason.START, **wish},  # type: ignore[arg-type]
                 boundary=head.content_sequence + 1,
                 values=values,
                 next_sequence=head.sequence + 1,
-                **wish,  # type: ignore[arg-type]
             ),
         )
 

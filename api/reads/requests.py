@@ -15,7 +15,7 @@ from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.service.access import plan_row_of, request_of, session_of
 from ctxengine.service.body_of_request import request_body
 from ctxengine.service.cache_use import public_cache
-from ctxengine.service.delta import delta_of
+from ctxengine.service.delta import delta_of, taken_apart
 from ctxengine.service.imports.complete import complete_request, complete_requests
 from ctxengine.service.legs.leg_bodies import leg_requests
 from ctxengine.service.rebuild import rebuild_request
@@ -106,7 +106,8 @@ def assembled_again(actor: Actor, request_id: str, base: str | None = None) -> A
     if base is not None:
         old, new = request_of(actor, UUID(base)), request_of(actor, wanted)
         session = session_of(actor, new.session_id)
-        delta = delta_of(rebuild_request(session, old), rebuild_request(session, new))
+        before, after = rebuild_request(session, old), rebuild_request(session, new)
+        delta = delta_of(taken_apart(before), taken_apart(after))
     body = request_body(actor=actor, request_id=wanted)
     legs = leg_requests(actor=actor, request_id=wanted)
     return Assembled(request_id=wanted, body=body, delta=delta, legs=legs, **row)

@@ -66,7 +66,7 @@ COMPACTED = Component(
             },
             "event": nullable(WHOLE),
             "tokens_before": WHOLE,
-            "tokens_after": WHOLE,
+            "tokens_after": nullable(WHOLE),
             "replaced_through": WHOLE,
             "depth": WHOLE,
             "verdict": nullable(_VERDICT.schema),
@@ -105,6 +105,7 @@ COMPACTION = Component(
             "source_event_ids": listed(WHOLE),
             "elided": listed(FREE),
             "erased": FLAG,
+            "undo_first": nullable(WHOLE),
         }
     ),
 )

@@ -40,7 +40,17 @@ _USD: Schema = {
 _FIGURES: dict[str, Schema] = {
     "requests": record(
         dict.fromkeys(
-            ("total", "answered", "failed", "waiting", "reported", "unreported", "unusable"), WHOLE
+            (
+                "total",
+                "answered",
+                "failed",
+                "waiting",
+                "reported",
+                "unreported",
+                "unusable",
+                "cache_unreported",  # reported, without a word about the cache
+            ),
+            WHOLE,
         )
     ),
     "tokens": record(

@@ -52,7 +52,10 @@ _LINE = {
     "total_tokens": WHOLE,
     "body_bytes": WHOLE,
     "status": {"type": "string", "enum": ["built", "answered", "failed"]},
-    "usage": {**FREE, "description": "As reported, in disjoint buckets; empty when not reported."},
+    "usage": {
+        **FREE,
+        "description": "As reported, in disjoint buckets; empty when not reported; null where nothing was said of a cache.",
+    },
     "reconstructed": {**FLAG, "description": "Made from an import; never sent by us."},
     "created_at": TIME,
     "answered_at": nullable(TIME),

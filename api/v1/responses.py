@@ -17,6 +17,7 @@ from api.v1.assemble import FOLLOW_UP_FIELDS, FOLLOW_UP_PARTS, followed, followe
 from api.views import Done, JsonWrite, WriteView
 from ctxengine.engine.legs.leg import MOST_LEGS
 from ctxengine.engine.lexeme import Node, is_json_object
+from ctxengine.service.remedies import remedy_of
 from ctxengine.service.specs import Actor, CallAction, ResponseTaken, TakeResponse
 from ctxengine.service.take_response import take_response
 
@@ -75,11 +76,12 @@ RESPONSE_TAKEN = Component(
             },
             "nudge": {**TEXT, "description": "What the platform told the model beside it."},
             "code": TEXT,
+            "remedy": {**TEXT, "description": "What to do about a reported error."},
             "statement": {**TEXT, "description": "Ends the turn in place of the model's answer."},
             "quoted": {**listed(TEXT), "description": "Items that the statement quotes."},
             **FOLLOW_UP_FIELDS,
         },
-        optional=("nudge", "code", "statement", "quoted", *FOLLOW_UP_FIELDS),
+        optional=("nudge", "code", "remedy", "statement", "quoted", *FOLLOW_UP_FIELDS),
     ),
     FOLLOW_UP_PARTS,
 )
@@ -185,6 +187,9 @@ def _taken_json(taken: ResponseTaken) -> bytes:
         value = getattr(taken, name)
         if value is not None:
             members[name] = to_json(value)
+    remedy = remedy_of(taken.code, over=taken.next == "fail")
+    if remedy is not None:
+        members["remedy"] = to_json(remedy)
     if taken.quoted:
         members["quoted"] = to_json(taken.quoted)
     return joined(members)

@@ -17,6 +17,7 @@ from ctxengine.engine.memo import BuildMemo, Region
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import CheckpointInput, ModelRequest, RunInput
 from ctxengine.engine.rows import Behind, assemble
+from ctxengine.engine.server_calls import without_abandoned
 from ctxengine.engine.stretch import Stretch
 from ctxengine.engine.validate import (
     check_budget,
@@ -68,6 +69,7 @@ def build(
     if not run.history and not run.active:
         raise RunHasNoInput("The run holds no message yet; append one before assembling.")
     _check_pairs(run, kept)
+    run, checkpoint = _answerable(run, checkpoint, kept, renderer.api.value)
     behind = assemble(run, checkpoint, plan, renderer, kept)
     check_layout(behind.stretches)
     if plan.redacted:
@@ -140,6 +142,31 @@ def _check_pairs(run: RunInput, memo: BuildMemo) -> None:
     units = [*run.history, *run.active]
     check_pairs(memo.unpaired(units))
     memo.paired(units)
+
+
+def _answerable(
+    run: RunInput, checkpoint: CheckpointInput, memo: BuildMemo, api: str
+) -> tuple[RunInput, CheckpointInput]:
+    """The run without calls of the provider's own tools that the user did not wait for."""
+    if not memo.serving or run.imported:
+        return run, checkpoint
+    units = [*run.history, *run.pinned, *run.active]
+    mended = without_abandoned(units, memo.serving, api=api)
+    if not mended:
+        return run, checkpoint
+    history, pinned, active = (
+        [mended.get(unit.sequence, unit) for unit in units]
+        for units in (run.history, run.pinned, run.active)
+    )
+    shown = run.projection
+    if shown is not None:
+        shown = replace(shown, history=history, promoted=pinned)
+    through = max(mended)
+    opaque = {at: blocks for at, blocks in checkpoint.opaque.items() if at > through}
+    run = replace(
+        run, history=history, pinned=pinned, active=active, projection=shown, abandoned=True
+    )
+    return run, replace(checkpoint, opaque=opaque)
 
 
 def _validate(

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.layout import ROWS
+from ctxengine.engine.manifest import Manifest, Reason, Span
 from ctxengine.engine.plan.plan import Plan, row_texts
 from ctxengine.engine.request import ModelRequest, Segment
 
@@ -30,6 +31,8 @@ class Cause(StrEnum):
     TRUNCATION = "truncation"
     """Tool results became pointers."""
     HISTORY_CUT = "history_cut"
+    CHECKPOINT = "checkpoint"
+    """Another checkpoint stands for the settled history, or none any more."""
     RUN_BOUNDARY = "run_boundary"
     """A run ended: its reasoning left."""
     FRESH_ROWS = "fresh_rows"
@@ -44,6 +47,7 @@ _ROW_CAUSE = {
     8: Cause.SNAPSHOT,
 }
 _FRESH_ROWS = frozenset({11, 12, 13, 14})
+_CHECKPOINT = frozenset({Reason.IN_NATIVE_WINDOW, Reason.IN_NOTE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,44 @@ def compare(before: ModelRequest, after: ModelRequest) -> Change:
     )
     if same == len(old) == len(new):
         return Change(Cause.SAME, "The requests are equal.", same_tokens=tokens)
-    return _segment_change(old, new, same, tokens)
+    moved = _checkpoint_change(before, after, old[same:], new[same:], tokens)
+    return moved or _segment_change(old, new, same, tokens)
+
+
+def _checkpoint_change(
+    before: ModelRequest,
+    after: ModelRequest,
+    old: tuple[Segment, ...],
+    new: tuple[Segment, ...],
+    tokens: int,
+) -> Change | None:
+    """The change as a checkpoint's doing: where row 9 differs first, and another one stands there, or none any more."""
+    was, now = checkpoint_span(before.manifest), checkpoint_span(after.manifest)
+    event = now.numbers.get("event") if now else None
+    gone = was.numbers.get("event") if was else None
+    if event == gone or not any(side and side[0].row == 9 for side in (old, new)):
+        return None
+    if now is None or (gone is not None and event is not None and event < gone):
+        stands = "the whole history stands" if now is None else f"checkpoint {event} stands again"
+        detail, sequence = f"Checkpoint {gone} no longer stands: {stands}.", gone
+    else:
+        what = "native window" if now.reason is Reason.IN_NATIVE_WINDOW else "portable note"
+        through = (now.to_item or "").partition(".")[0]
+        detail, sequence = f"A new checkpoint, a {what}, stands for events 1 to {through}.", event
+    return Change(
+        Cause.CHECKPOINT,
+        detail,
+        9,
+        ROWS[8].title,
+        event_sequence=EventSeq(sequence) if sequence else None,
+        same_tokens=tokens,
+    )
+
+
+def checkpoint_span(manifest: Manifest) -> Span | None:
+    """The span of the checkpoint that a request stands on; None where it stands on none."""
+    told = (span for span in manifest.spans if span.row == 9 and span.reason in _CHECKPOINT)
+    return next(told, None)
 
 
 def _segment_change(

@@ -22,6 +22,12 @@ MAX_DEPTH = 400
 _CHUNK_DIGITS = 600
 _DEPTH_WINDOW = 1_000_000
 """Characters whose nesting is looked at in one go: copies of a whole large text would be many times its size."""
+_LARGE = 1 << 20
+"""Characters from which a text is decoded piece by piece."""
+_PIECE_LEVELS = 2
+"""Levels of a large text whose values are pieces: the document, and a list in it."""
+_SMALL_PIECE, _FEW_PIECES = 64, 1_000
+"""Mean characters of a piece below which it is not worth a node of its own, once there are more than a few of them."""
 _BLANKS = frozenset(" \t\n\r")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BRACKET_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -69,7 +75,9 @@ class Node:
     Its decoded value is kept from the first reading; where it stands in the text is looked up when somebody asks for it.
     """
 
-    __slots__ = ("_elements", "_end", "_members", "_place", "_start", "_text", "_value", "kind")
+    __slots__ = (
+        "_elements", "_end", "_members", "_named", "_place", "_start", "_text", "_value", "kind",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -91,6 +99,8 @@ class Node:
         self._place = place
         self._members: tuple[tuple[str, Node], ...] | None = None
         self._elements: tuple[Node, ...] | None = None
+        self._named: dict[str, Node] | None = None
+        """Members by name where each was decoded by itself."""
         self.kind: NodeKind = _KIND_OF_TYPE[type(value)] if value is not True else NodeKind.TRUE
 
     def __repr__(self) -> str:
@@ -131,6 +141,8 @@ class Node:
         """The value of the last member named `key`; None when absent or when this is no object."""
         if self.kind is not NodeKind.OBJECT or key not in self._value:
             return None
+        if self._named is not None:
+            return self._named[key]
         return Node(self._text, -1, -1, self._value[key], (self, key))
 
     def items(self) -> tuple[tuple[str, Node], ...]:
@@ -227,6 +239,9 @@ def parse(text: str) -> Node:
     """
     if text.startswith("\ufeff"):
         raise LexemeError("The text starts with a byte order mark; remove it", 0)
+    found = _in_pieces(text) if len(text) >= _LARGE else None
+    if found is not None:
+        return found
     _check_depth(text)
     start = _skip_blanks(text, 0)
     value, end = _scan(text, start)
@@ -234,6 +249,75 @@ def parse(text: str) -> Node:
     if after != len(text):
         raise LexemeError("The JSON value is followed by something else; send one value", after)
     return Node(text, start, end, value)
+
+
+def _in_pieces(text: str) -> Node | None:
+    """A large text, read once: its outer values are decoded one by one, so that their places need no second look.
+
+    None where it is not worth it, or where anything is wrong: whoever reads it as a whole then says what.
+    """
+    try:
+        node = _piece(text, _skip_blanks(text, 0), 0)
+    except (LexemeError, IndexError, _NoPieces):
+        return None
+    return node if _skip_blanks(text, node._end) == len(text) else None
+
+
+class _NoPieces(Exception):
+    """The text is not what pieces are for."""
+
+
+def _piece(text: str, start: int, above: int) -> Node:
+    """The value at a place below so many others.
+
+    Raises:
+        LexemeError: it is no JSON, or nested too deep.
+        IndexError: the text ends inside it.
+        _NoPieces: it is read as part of a whole.
+    """
+    opens = text[start]
+    if above < _PIECE_LEVELS and opens in "[{":
+        return _opened(text, start, above, named=opens == "{")
+    value, end = _scan(text, start)
+    if text.count("[", start, end) + text.count("{", start, end) > MAX_DEPTH - above:
+        _check_depth(text[start:end], above)
+    return Node(text, start, end, value)
+
+
+def _opened(text: str, start: int, above: int, *, named: bool) -> Node:
+    """The object or the array that begins at a place, with a node for each value in it; raises as `_piece` does."""
+    names: list[str] = []
+    found: list[Node] = []
+    closes = "}" if named else "]"
+    at = _skip_blanks(text, start + 1)
+    while text[at] != closes:
+        if found:
+            at = _after(text, at, ",")
+        if named:
+            if text[at] != '"':
+                raise _NoPieces
+            name, at = _scan(text, at)
+            names.append(name)
+            at = _after(text, _skip_blanks(text, at), ":")
+        found.append(_piece(text, at, above + 1))
+        at = _skip_blanks(text, found[-1]._end)
+        if len(found) > _FEW_PIECES and at - start < _SMALL_PIECE * len(found):
+            raise _NoPieces
+    values = [node._value for node in found]
+    whole = Node(text, start, at + 1, dict(zip(names, values, strict=True)) if named else values)
+    if named:
+        whole._members = tuple(zip(names, found, strict=True))
+        whole._named = dict(whole._members)
+    else:
+        whole._elements = tuple(found)
+    return whole
+
+
+def _after(text: str, at: int, mark: str) -> int:
+    """Where the next value begins behind a comma or a colon; raises where there is none."""
+    if text[at] != mark:
+        raise _NoPieces
+    return _skip_blanks(text, at + 1)
 
 
 def text_of(body: bytes) -> str:
@@ -293,11 +377,12 @@ def _scan(text: str, start: int) -> tuple[Any, int]:
         raise _too_deep(start) from None
 
 
-def _check_depth(text: str) -> None:
+def _check_depth(text: str, above: int = 0) -> None:
+    """Refuse a text that is nested too deep, itself below so many others."""
     opened = text.count("[") + text.count("{")
-    if opened <= MAX_DEPTH:
+    if opened <= MAX_DEPTH - above:
         return
-    depth, inside, start = 0, 0, 0
+    depth, inside, start = above, 0, 0
     while start < len(text):
         end = start + _DEPTH_WINDOW
         while end < len(text) and text[end - 1] == "\\":

@@ -74,18 +74,29 @@ def _sized(run: RunInput) -> list[str]:
 
 
 def _held(run: RunInput) -> list[str]:
-    """What this step had to keep to itself."""
+    """What this step had to keep to itself, and what of the provider's own tools it could not send."""
+    left = (
+        [
+            "The user spoke before a tool that the provider runs had answered: its call, and what came for it later, stand as a"
+            " note, and the reasoning in front of it is not replayed."
+        ]
+        if run.abandoned
+        else []
+    )
     if not run.holds_fresh:
-        return []
+        return left
     return [
+        *left,
         "The newest answer waits for a tool that its provider runs, and only results may follow it: rows 11 to 14 are held back"
-        " until the next step."
+        " until the next step.",
     ]
 
 
 def _cut(run: RunInput) -> Cut:
     floors = run.allocation.floors
-    starts = run.history[0].sequence if run.history else run.active[0].sequence
+    cut = run.projection.cut if run.projection is not None else 0
+    kept = (unit.sequence for unit in run.history if unit.sequence >= cut)
+    starts = next(kept, run.active[0].sequence if run.active else floors.cut)
     return Cut(
         at_sequence=starts,
         floor_sequence=floors.cut,
@@ -193,7 +204,9 @@ def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
     shown = run.projection
     if shown is not None:
         if not shown.as_sent:
-            return _spans(stretches, "history", shown.manifest_form, shown.reason, room)
+            # Units from before the cut stand in front of it by a reason of their own: the engine's spans tell them.
+            behind = [s for s in stretches if s.part == "history" and _starts(s) >= shown.cut]
+            return _spans(behind, "history", shown.manifest_form, shown.reason, room)
         return [*_spans_by_form(shown, stretches, room), *_block_spans(shown.blocks)]
     return [
         *_spans(
@@ -205,6 +218,10 @@ def _history_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
         ),
         *_spans(stretches, "history", Form.WHOLE, Reason.FITS, room),
     ]
+
+
+def _starts(stretch: Stretch) -> int:
+    return stretch.units[0].sequence if stretch.units else 0
 
 
 def _spans_by_form(

@@ -20,6 +20,7 @@ from ctxengine.engine.plan.plan import Plan, wire_prefix, wire_prefix_sha256
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.request import Rendered
+from ctxengine.engine.server_calls import serves
 from ctxengine.engine.stretch import Part, Stretch, Totals
 from ctxengine.engine.wire.base import Fragment, Marker, WireParams, WirePrefix, WireRenderer
 
@@ -196,6 +197,8 @@ class BuildMemo:
         """Fresh rows that stay where they were sent, by the event that keeps each."""
         self._tapes: dict[str, Tape] = {}
         self._paired: list[Unit] = []
+        self.serving: set[EventSeq] = set()
+        """Where units may hold calls of tools that the provider runs."""
         self._region: Region | None = None
         self._context: tuple[RenderContext, str] | None = None
         self._calls: dict[str, EventSeq] = {}
@@ -270,6 +273,7 @@ class BuildMemo:
     def unpaired(self, units: list[Unit]) -> list[Unit]:
         """Those of consecutive units that `paired` was not told of."""
         _, same = known_run(self._paired, units)
+        self.serving.update(unit.sequence for unit in units[same:] if serves(unit))
         return units[same:]
 
     def paired(self, units: list[Unit]) -> None:

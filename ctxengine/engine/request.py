@@ -85,6 +85,8 @@ class RunInput:
     """What is added stands before the first unit that starts here or later: no earlier request has shown that one."""
     holds_fresh: bool = False
     """Whether rows 11 to 14 wait for the next step, because the newest answer waits for a tool that its provider runs."""
+    abandoned: bool = False
+    """Whether the user spoke before a tool of the provider had answered, so that its call stands as a note."""
     fresh: RecordedDigest | None = None
     """The recorded digest of rows 11 to 14, where some of their content is no longer kept."""
     tiles: Sequence[Tile] = ()

@@ -198,7 +198,7 @@ class _Rows:
         """Everything before the run that stands unit by unit: in its closed form, or as it was sent, with what stood there."""
         begin = 0
         for place, what in _between(shown):
-            for as_sent, some in groupby(shown.history[begin:place], shown.sent_as_it_is):
+            for (as_sent, _), some in groupby(shown.history[begin:place], shown.stands):
                 form = "whole" if as_sent else shown.form
                 self.units(list(some), "history", EventSeq(0), {}, whole=form)
             begin = place

@@ -51,15 +51,19 @@ class Standing:
 NOTHING_STANDING = Standing()
 
 
-def standing_of(log: SessionLog, *, plan_total: int) -> Standing:
+def standing_of(
+    log: SessionLog, *, plan_total: int, known: dict[str, CompactionResult] | None = None
+) -> Standing:
     """The session as it stands now.
 
     Args:
         plan_total: total tokens of the plan; summaries made for smaller plans do not count (design 6).
+        known: what bodies of compaction events hold, by body id, as far as it is known and not erased. The rest is read; what
+            stands now is left in it.
     """
     acts = history_acts(log)
     state, newest, erased = working_state_of(log)
-    packets, results = _packets(log, acts.standing(plan_total))
+    packets, results = _packets(log, acts.standing(plan_total), known)
     return Standing(
         state=state,
         state_event=newest,
@@ -138,21 +142,23 @@ def since_keyframe(log: SessionLog) -> int:
 
 
 def _packets(
-    log: SessionLog, events: Sequence[EventRecord]
+    log: SessionLog,
+    events: Sequence[EventRecord],
+    known: dict[str, CompactionResult] | None = None,
 ) -> tuple[tuple[Packet, ...], dict[int, CompactionResult]]:
-    if not events:
-        return (), {}
-    texts = log.texts([event.body.id for event in events if event.body is not None])
-
-    def body(event: EventRecord) -> str | None:
-        return texts.get(event.body.id) if event.body is not None else None
-
+    known = {} if known is None else known
+    bodies = {event.body.id: event.sequence for event in events if event.body is not None}
+    unread = [body for body in bodies if body not in known]
+    texts = log.texts(unread) if unread else {}
+    for body, text in texts.items():
+        if text is not None:
+            known[body] = CompactionResult.model_validate_json(text)
+    for body in set(known) - set(bodies):
+        del known[body]
     results: dict[int, CompactionResult] = {
-        event.sequence: CompactionResult.model_validate_json(text)
-        for event in events
-        if (text := body(event)) is not None
+        sequence: known[body] for body, sequence in bodies.items() if body in known
     }
-    packets = packets_from(events, body)
+    packets = packets_from(events, results)
     return tuple(sorted(packets, key=lambda packet: packet.first)), results
 
 

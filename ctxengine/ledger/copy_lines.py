@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
+from ctxengine.engine.items import ItemKind
 from ctxengine.engine.log.records import BodyCommitment, EventRecord, ItemRecord, UnitFacts
 from ctxengine.ledger.models import Body, Event, ItemRow, RequestRow, UnitRow
 
@@ -25,11 +26,20 @@ class Columns(NamedTuple):
     names: tuple[str, ...]
 
 
+Facts = tuple[int, ItemKind, int, int, str, int, int, str, str, str, str, bool, str, int]
+"""An item's facts, in the order of the fields of `ItemFacts`."""
+
+
 class Key(NamedTuple):
     """Whose rows they are."""
 
     tenant: str
     session: str
+
+    @property
+    def begins(self) -> str:
+        """What a line of these rows begins with."""
+        return f"{self.tenant}\t{self.session}\t"
 
 
 BODY = Columns(
@@ -78,10 +88,24 @@ def escaped(text: str) -> str:
 
 def body_line(key: Key, salt: bytes, data: bytes, commitment: BodyCommitment) -> str:
     """A body's line; whose it is stays open."""
-    return (
-        f"{key.tenant}\t{key.session}\t{commitment.id}\t\\\\x{salt.hex()}\t{_bytes_field(data)}\t{commitment.sha256}"
-        f"\t{commitment.length}\t\t{NULL}\n"
+    return body_row(
+        key.begins, commitment.id, salt, _bytes_field(data), commitment.sha256, commitment.length
     )
+
+
+def body_row(begins: str, body_id: str, salt: bytes, field: str, sha256: str, length: int) -> str:
+    """The same, of its columns' values.
+
+    Args:
+        begins: see `Key.begins`.
+        field: the bytes, as `text_field` or `hex_field` writes them.
+    """
+    return f"{begins}{body_id}\t{hex_field(salt)}\t{field}\t{sha256}\t{length}\t\t{NULL}\n"
+
+
+def hex_field(data: bytes) -> str:
+    """Any bytes as a field of a line."""
+    return f"\\\\x{data.hex()}"
 
 
 def _bytes_field(data: bytes) -> str:
@@ -89,7 +113,7 @@ def _bytes_field(data: bytes) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return f"\\\\x{data.hex()}"
+        return hex_field(data)
     return text_field(text)
 
 
@@ -110,22 +134,70 @@ _BYTE_ESCAPES = (
 def event_line(key: Key, event: EventRecord) -> str:
     """An event's line."""
     body = event.body
-    about = f"{NULL}\t\t0" if body is None else f"{body.id}\t{body.sha256}\t{body.length}"
+    about = NO_BODY if body is None else body_named(body.id, body.sha256, body.length)
+    return event_row(
+        key.begins, event.sequence, event.type, event.run or NULL, event.trust, _json_text(event.payload), about,
+        event.tokens, event.prev_hash, event.hash, event.recorded_at.isoformat(), event.idempotency_key,
+    )  # fmt: skip
+
+
+NO_BODY = f"{NULL}\t\t0"
+"""What the line of an event says that has no body."""
+
+
+def body_named(body_id: str, sha256: str, length: int) -> str:
+    """What the line of an event says of its body."""
+    return f"{body_id}\t{sha256}\t{length}"
+
+
+def event_row(
+    begins: str, sequence: int, type: str, run: str, trust: str, payload: str, about: str, tokens: int,
+    prev_hash: str, hash: str, at: str, idempotency_key: str = "",
+) -> str:  # fmt: skip
+    """The same, of its columns' values.
+
+    Args:
+        begins: see `Key.begins`.
+        payload: JSON text.
+        about: `NO_BODY`, or what `body_named` gives.
+        at: when it was recorded, in ISO 8601.
+    """
     return (
-        f"{key.tenant}\t{key.session}\t{event.sequence}\t{event.type}\t{event.run or NULL}\t{event.trust}"
-        f"\t{escaped(_json_text(event.payload))}\t{about}\t{event.tokens}\t{event.prev_hash}\t{event.hash}"
-        f"\t{escaped(event.idempotency_key)}\t{event.recorded_at.isoformat()}\n"
+        f"{begins}{sequence}\t{type}\t{run}\t{trust}\t{escaped(payload)}\t{about}\t{tokens}\t{prev_hash}\t{hash}"
+        f"\t{escaped(idempotency_key)}\t{at}\n"
     )
 
 
 def item_line(key: Key, item: ItemRecord) -> str:
     """An item's line."""
     facts = item.facts
+    return item_row(
+        f"{key.begins}{item.sequence}\t", item.unit, f"{item.trust}\t{item.run or NULL}",
+        (
+            facts.ordinal, facts.kind, facts.tokens, facts.pointer_tokens, facts.digest, facts.bytes_len, facts.chars_len,
+            facts.name, facts.call_id, facts.wire_call_id, facts.source, facts.is_error, facts.preview,
+            facts.excerpt_limit,
+        ),
+    )  # fmt: skip
+
+
+def item_row(begins: str, unit: int, told: str, facts: Facts) -> str:
+    """The same, of its columns' values.
+
+    Args:
+        begins: see `Key.begins`; with the event's sequence.
+        told: its trust and its run.
+    """
+    (
+        ordinal, kind, tokens, pointer, digest, bytes_len, chars_len, name, call_id, wire_id, source, is_error, preview,
+        limit,
+    ) = facts  # fmt: skip
+    named = f"{name}\t{call_id}\t{wire_id}\t{source}"
+    if "\\" in named or not f"{name}{call_id}{source}{wire_id}".isprintable():
+        named = f"{escaped(name)}\t{escaped(call_id)}\t{escaped(wire_id)}\t{escaped(source)}"
     return (
-        f"{key.tenant}\t{key.session}\t{item.sequence}\t{facts.ordinal}\t{item.unit}\t{facts.kind}\t{item.trust}"
-        f"\t{item.run or NULL}\t{escaped(facts.name)}\t{escaped(facts.call_id)}\t{escaped(facts.wire_call_id)}"
-        f"\t{escaped(facts.source)}\t{'t' if facts.is_error else 'f'}\t{facts.tokens}\t{facts.pointer_tokens}"
-        f"\t{facts.bytes_len}\t{facts.chars_len}\t{facts.digest}\t{escaped(facts.preview)}\t{facts.excerpt_limit}\n"
+        f"{begins}{ordinal}\t{unit}\t{kind}\t{told}\t{named}\t{'t' if is_error else 'f'}\t{tokens}\t{pointer}"
+        f"\t{bytes_len}\t{chars_len}\t{digest}\t{escaped(preview)}\t{limit}\n"
     )
 
 

@@ -12,6 +12,9 @@ from django.db.models import JSONField, Model
 
 from ctxengine.ledger.models import Rendering, RequestRow
 
+_HURRIED = "SET LOCAL synchronous_commit TO off"
+"""Holds for the one implicit transaction that several statements in one message are."""
+
 
 class Statement(NamedTuple):
     """SQL with its parameters; several are sent as one."""
@@ -37,14 +40,30 @@ def insert(rows: Sequence[Model], *, unless_there: bool = False) -> Statement | 
     return Statement(sql, [value for row in rows for value in _values(row)])
 
 
-def laid(row: Model) -> bool:
-    """Lay a row in one round trip; False where there is one with its key already."""
+def laid(row: Model, *, durable: bool = True) -> bool:
+    """Lay a row in one round trip; False where there is one with its key already.
+
+    Args:
+        durable: as in `changed`.
+    """
     statement = insert([row], unless_there=True)
-    if statement is None:
-        return False
+    return statement is not None and bool(changed(*statement, durable=durable))
+
+
+def changed(sql: str, values: Sequence[Any], *, durable: bool = True) -> int:
+    """Execute one statement; gives the rows that it wrote.
+
+    Args:
+        durable: whether to wait until it is on disk. Otherwise a crash of the database may lose it, within its
+            `wal_writer_delay`, unless a later commit was waited for; inside a transaction that says nothing of one's own.
+    """
+    hurried = not durable and not connection.in_atomic_block
     with connection.cursor() as cursor:
-        cursor.execute(statement.sql, statement.values)
-        return bool(cursor.rowcount)
+        cursor.execute(f"{_HURRIED}; {sql}" if hurried else sql, values)
+        if hurried:
+            cursor.nextset()
+        written: int = cursor.rowcount
+    return written
 
 
 def send(statements: Iterable[Statement | None]) -> None:
@@ -59,27 +78,27 @@ def send(statements: Iterable[Statement | None]) -> None:
         )
 
 
-def write_request(row: RequestRow, *, pressed: int, renderings: Sequence[Rendering]) -> None:
-    """Record a built request: its row, the run's step, the session's figures, new segment digests.
+def request_written(
+    row: RequestRow, *, pressed: int, renderings: Sequence[Rendering]
+) -> list[Statement | None]:
+    """What records a built request: its row, the run's step, the session's figures, new segment digests.
 
     Args:
         pressed: 1 when the request was under pressure, else 0.
     """
-    send(
-        [
-            insert([row]),
-            insert(renderings, unless_there=True),
-            Statement(
-                "UPDATE run SET steps = %s WHERE tenant_id = %s AND id = %s",
-                [row.step, row.tenant_id, row.run_id],
-            ),
-            Statement(
-                "UPDATE session SET requests = requests + 1, peak_tokens = greatest(peak_tokens, %s),"
-                " pressure_count = pressure_count + %s WHERE tenant_id = %s AND id = %s",
-                [row.total_tokens, pressed, row.tenant_id, row.session_id],
-            ),
-        ]
-    )
+    return [
+        insert([row]),
+        insert(renderings, unless_there=True),
+        Statement(
+            "UPDATE run SET steps = %s WHERE tenant_id = %s AND id = %s",
+            [row.step, row.tenant_id, row.run_id],
+        ),
+        Statement(
+            "UPDATE session SET requests = requests + 1, peak_tokens = greatest(peak_tokens, %s),"
+            " pressure_count = pressure_count + %s WHERE tenant_id = %s AND id = %s",
+            [row.total_tokens, pressed, row.tenant_id, row.session_id],
+        ),
+    ]
 
 
 def copy(model: type[Model], rows: Iterable[Model]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -33,28 +33,17 @@ from ctxengine.engine.log.records import (
 from ctxengine.engine.log.units import plan_batch
 from ctxengine.engine.ports import OpenCall, StaleHead, SumColumn, UnitSums
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.ledger import log_reads
+from ctxengine.ledger.ahead import Read, fetch, let_go, read_ahead
 from ctxengine.ledger.inserts import Statement, insert, send
+from ctxengine.ledger.log_reads import HEAD_COLUMNS
 from ctxengine.ledger.models import Body, Event, ItemRow, SessionRow
 from ctxengine.ledger.records import event_record, event_row, item_record, item_row, unit_row
+from ctxengine.ledger.rows import instances
 
 SALT_BYTES = 16
 
-_HEAD_COLUMNS = (
-    "last_sequence",
-    "last_hash",
-    "content_sequence",
-    "act_sequence",
-    "items",
-    "units",
-    "turns",
-    "tokens",
-    "pointer_tokens",
-    "result_tokens",
-)
-
-_SET_HEAD = ", ".join(f"{column} = %s" for column in _HEAD_COLUMNS)
-
-_SUMS = "sequence, index, before_turns, before_tokens, before_pointer_tokens, before_result_tokens"
+_SET_HEAD = ", ".join(f"{column} = %s" for column in HEAD_COLUMNS)
 
 
 class RunStand(NamedTuple):
@@ -81,7 +70,7 @@ class PostgresLog:
 
     def head(self) -> Head:
         """Where the log ends now."""
-        return self._read_head("")
+        return self._read_head(locked=False)
 
     def head_and_run(self, run: UUID | str) -> tuple[Head, RunStand]:
         """Where the log ends now, and how a run and its session stand at that moment.
@@ -89,35 +78,30 @@ class PostgresLog:
         Raises:
             SessionRow.DoesNotExist: the session holds no such run.
         """
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT {', '.join(f's.{column}' for column in _HEAD_COLUMNS)},"  # noqa: S608
-                " r.state, r.outcome, r.settings, r.steps, s.epoch, s.requests FROM session s"
-                " JOIN run r ON r.tenant_id = s.tenant_id AND r.session_id = s.id"
-                " WHERE s.tenant_id = %s AND s.id = %s AND r.id = %s",
-                (self.tenant, self.session, str(run)),
-            )
-            row = cursor.fetchone()
-        if row is None:
+        rows = fetch(*log_reads.head_and_run(self.tenant, self.session, run))
+        if not rows:
             raise SessionRow.DoesNotExist(f"Session {self.session} has no run {run}.")
-        state, outcome, settings, steps, epoch, requests = row[len(_HEAD_COLUMNS) :]
+        row = rows[0]
+        state, outcome, settings, steps, epoch, requests = row[len(HEAD_COLUMNS) :]
         stand = RunStand(state, outcome, json.loads(settings), steps, epoch, requests)
-        return self._head_of(row[: len(_HEAD_COLUMNS)]), stand
+        return self._head_of(row[: len(HEAD_COLUMNS)]), stand
+
+    def asks_step(self, run: UUID | str) -> list[Read]:
+        """What each step of a run asks first, the head before all: to be read ahead."""
+        return [
+            log_reads.head_and_run(self.tenant, self.session, run),
+            log_reads.open_calls(self.tenant, self.session),
+        ]
 
     def lock(self) -> Head:
         """The same, with the session row locked until the transaction ends."""
-        return self._read_head(" FOR UPDATE")
+        return self._read_head(locked=True)
 
-    def _read_head(self, locking: str) -> Head:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT {', '.join(_HEAD_COLUMNS)} FROM session WHERE tenant_id = %s AND id = %s{locking}",  # noqa: S608
-                (self.tenant, self.session),
-            )
-            row = cursor.fetchone()
-        if row is None:
+    def _read_head(self, *, locked: bool) -> Head:
+        rows = fetch(*log_reads.head(self.tenant, self.session, locked=locked))
+        if not rows:
             raise SessionRow.DoesNotExist(f"There is no session {self.session}.")
-        return self._head_of(row)
+        return self._head_of(rows[0])
 
     @staticmethod
     def _head_of(row: tuple[Any, ...]) -> Head:
@@ -130,20 +114,30 @@ class PostgresLog:
         expected: EventSeq | None,
         at: datetime,
         key: str = "",
+        also: Callable[[Batch], Iterable[Statement | None]] | None = None,
     ) -> Batch:
-        """Append all drafts or none; see `SessionLog.append`."""
+        """Append all drafts or none; see `SessionLog.append`.
+
+        Args:
+            also: what else is written in the same round trip, once it is known what is appended.
+        """
         bodies = [self._body(draft) for draft in drafts]
+        answered = [draft.answers for draft in drafts if draft.answers is not None]
+        reads = [log_reads.head(self.tenant, self.session, locked=True)]
+        reads += [log_reads.unit_of_call(self.tenant, self.session, call) for call in answered]
         # A refusal leaves this block in the ordinary way, for nothing is written then: so a transaction around it goes on, and
         # no savepoint is paid for.
         planned: Batch | Exception
-        with transaction.atomic(savepoint=False):
+        let_go()
+        with transaction.atomic(savepoint=False), read_ahead(*reads):
             head = self.lock()
             try:
                 planned = self._planned(drafts, bodies, head, expected, at, key)
             except (StaleHead, EngineError) as error:
                 planned = error
             else:
-                self._write(planned, [row for _, row in bodies if row is not None], at)
+                rows = [row for _, row in bodies if row is not None]
+                self._write(planned, rows, at, also(planned) if also is not None else ())
         if isinstance(planned, Exception):
             raise planned
         return planned
@@ -186,7 +180,13 @@ class PostgresLog:
         )
         return commitment, row
 
-    def _write(self, batch: Batch, bodies: Sequence[Body], at: datetime) -> None:
+    def _write(
+        self,
+        batch: Batch,
+        bodies: Sequence[Body],
+        at: datetime,
+        more: Iterable[Statement | None],
+    ) -> None:
         """Everything in one round trip."""
         send(
             [
@@ -196,6 +196,7 @@ class PostgresLog:
                 *(self._shifted(delta) for delta in batch.deltas.values()),
                 insert([unit_row(self._key, unit) for unit in batch.units]),
                 self._moved(batch.head, at),
+                *more,
             ]
         )
 
@@ -239,20 +240,8 @@ class PostgresLog:
         )
 
     def _unit_of_call(self, call: tuple[int, int]) -> EventSeq | None:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT c.unit_sequence FROM item c WHERE c.tenant_id = %s AND c.session_id = %s"
-                " AND c.sequence = %s AND c.ordinal = %s AND c.kind = %s"
-                " AND NOT EXISTS (SELECT 1 FROM item r WHERE r.tenant_id = c.tenant_id"
-                " AND r.session_id = c.session_id AND r.unit_sequence = c.unit_sequence"
-                " AND r.kind = %s AND r.wire_call_id = c.wire_call_id)",
-                (
-                    *(self.tenant, self.session, *call),
-                    *(ItemKind.TOOL_CALL.value, ItemKind.TOOL_RESULT.value),
-                ),
-            )
-            row = cursor.fetchone()
-        return EventSeq(row[0]) if row is not None else None
+        rows = fetch(*log_reads.unit_of_call(self.tenant, self.session, call))
+        return EventSeq(rows[0][0]) if rows else None
 
     def events(
         self, *, after: EventSeq = EventSeq(0), limit: int | None = None
@@ -285,11 +274,22 @@ class PostgresLog:
         after: EventSeq = EventSeq(0),
     ) -> Sequence[EventRecord]:
         """The newest events of these types, newest first."""
-        rows = Event.objects.filter(**self._key, type__in=[entry.value for entry in types])
-        if after:
-            rows = rows.filter(sequence__gt=after)
-        end = None if limit is None else skip + limit
-        return [event_record(row) for row in rows.order_by("-sequence")[skip:end]]
+        rows = fetch(*self.asks_latest(types, limit=limit, skip=skip, after=after))
+        return [event_record(row) for row in instances(Event, rows)]
+
+    def asks_latest(
+        self,
+        types: Collection[EventType],
+        *,
+        limit: int | None = None,
+        skip: int = 0,
+        after: EventSeq = EventSeq(0),
+    ) -> Read:
+        """What `latest` asks, to be read ahead."""
+        names = sorted(entry.value for entry in types)
+        return log_reads.latest_events(
+            self.tenant, self.session, names, limit=limit, skip=skip, after=after
+        )
 
     def texts(self, body_ids: Collection[str]) -> Mapping[str, str | None]:
         """Raw texts of several bodies in one query; None for an erased one."""
@@ -321,16 +321,7 @@ class PostgresLog:
 
     def open_calls(self) -> Sequence[OpenCall]:
         """Calls nobody has answered yet, in call order."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT i.kind, i.sequence, i.ordinal, i.name, i.call_id, i.wire_call_id, i.run_id"
-                " FROM unit u JOIN item i ON i.tenant_id = u.tenant_id AND i.session_id = u.session_id"
-                " AND i.unit_sequence = u.sequence"
-                " WHERE u.tenant_id = %s AND u.session_id = %s AND u.open_calls > 0"
-                " ORDER BY i.sequence, i.ordinal",
-                (self.tenant, self.session),
-            )
-            rows = cursor.fetchall()
+        rows = fetch(*log_reads.open_calls(self.tenant, self.session))
         answered = {row[5] for row in rows if row[0] == ItemKind.TOOL_RESULT.value}
         return [
             OpenCall(
@@ -342,26 +333,21 @@ class PostgresLog:
 
     def at(self, sequence: EventSeq) -> UnitSums:
         """Sums over the units that start before `sequence`."""
-        found = self._sums("sequence >= %s", (sequence,), "sequence")
+        found = self._sums(log_reads.place(self.tenant, self.session, sequence))
         return self._placed(found, sequence)
 
     def first(self, column: SumColumn, at_least: int, below: EventSeq) -> UnitSums:
         """The first place whose sum reaches `at_least`; `below` when none before it does."""
-        found = self._sums(f"{column.value} >= %s", (at_least,), f"{column.value}, sequence")
+        condition, order = f"{column.value} >= %s", f"{column.value}, sequence"
+        found = self._sums(log_reads.sums(self.tenant, self.session, condition, at_least, order))
         if found is None or found.sequence >= below:
             return self.at(below)
         return found
 
-    def _sums(self, condition: str, values: tuple[int, ...], order: str) -> UnitSums | None:
-        with connection.cursor() as cursor:
-            # Conditions come from the closed set of columns in SumColumn, never from input.
-            cursor.execute(
-                f"SELECT {_SUMS} FROM unit WHERE tenant_id = %s AND session_id = %s AND {condition}"  # noqa: S608
-                f" ORDER BY {order} LIMIT 1",
-                (self.tenant, self.session, *values),
-            )
-            row = cursor.fetchone()
-        return None if row is None else UnitSums(EventSeq(row[0]), *row[1:])
+    @staticmethod
+    def _sums(read: Read) -> UnitSums | None:
+        rows = fetch(*read)
+        return UnitSums(EventSeq(rows[0][0]), *rows[0][1:]) if rows else None
 
     def _placed(self, found: UnitSums | None, sequence: EventSeq) -> UnitSums:
         if found is None:

@@ -8,7 +8,7 @@ items and nothing of the session's past.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -16,23 +16,34 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ContentFormat, Item, Unit, unit_of
 from ctxengine.engine.log.hydrate import decode_event, hydrate
 from ctxengine.engine.log.records import Batch, EventRecord, Head
 from ctxengine.engine.ports import UnitSums
+from ctxengine.ledger import log_reads
+from ctxengine.ledger.ahead import Read, Rows, fetch
+from ctxengine.ledger.inserts import Statement
 from ctxengine.ledger.log import PostgresLog, RunStand
 from ctxengine.ledger.models import ItemRow
 from ctxengine.ledger.records import item_record
 
+_PLACES_KEPT = 3
+"""Places in the log whose sums the next step is taken to ask for too."""
 _KEPT_IN_FRONT = 500
 """Units before the first one asked for that are kept in case they are asked for again."""
 
 _ITEM_COLUMNS = tuple(column.attname for column in ItemRow._meta.concrete_fields)
-_ITEMS = ", ".join(f"i.{name}" for name in _ITEM_COLUMNS)
+_ITEMS = (
+    f"SELECT {', '.join(f'i.{name}' for name in _ITEM_COLUMNS)}, e.type, e.payload->>'format', b.data, b.erased_at FROM item i"  # noqa: S608
+    " JOIN event e ON e.tenant_id = i.tenant_id AND e.session_id = i.session_id AND e.sequence = i.sequence"
+    " JOIN body b ON b.tenant_id = e.tenant_id AND b.session_id = e.session_id AND b.id = e.body_id"
+    " WHERE i.tenant_id = %s AND i.session_id = %s AND"
+)
+_IN_ORDER = "ORDER BY i.unit_sequence, i.sequence, i.ordinal"
+_ITEMS_SINCE = f"{_ITEMS} i.sequence > %s {_IN_ORDER}"
+_ITEMS_BETWEEN = f"{_ITEMS} i.unit_sequence >= %s AND i.unit_sequence < %s {_IN_ORDER}"
 _STAND = (
     "SELECT s.last_sequence,"
     " (SELECT e.hash FROM event e WHERE e.tenant_id = s.tenant_id AND e.session_id = s.id AND e.sequence = %s),"
@@ -76,6 +87,10 @@ class KnownUnits:
     version: int = 0
     """Rises whenever anything but the plain talk of the loop was appended, and whenever all was forgotten."""
     units: list[Unit] = field(default_factory=list, repr=False)
+    forgotten: int = 0
+    """How often all was forgotten: what was read before the last time may have been erased or replaced."""
+    places: tuple[EventSeq, ...] = ()
+    """Places whose sums the latest steps asked for: those of floors and of the open run, which stay for many steps."""
     yields: tuple[int, Sequence[EventRecord]] | None = None
     """Yields applied, newest first, with the version they were read at."""
     newest: dict[EventType, tuple[int, EventRecord | None]] = field(default_factory=dict)
@@ -113,11 +128,28 @@ class WarmLog(PostgresLog):
         expected: EventSeq | None,
         at: datetime,
         key: str = "",
+        also: Callable[[Batch], Iterable[Statement | None]] | None = None,
     ) -> Batch:
         """Append all drafts or none; see `SessionLog.append`."""
         self._checked, self._seen = False, None
         self._at.clear()
-        return super().append(drafts, expected=expected, at=at, key=key)
+        return super().append(drafts, expected=expected, at=at, key=key, also=also)
+
+    def asks_step(self, run: UUID | str) -> list[Read]:
+        """What each step of a run asks, the head before all: to be read ahead."""
+        return [
+            *super().asks_step(run),
+            self._asks_stand(),
+            *([self._asks_since(self._known.head)] if self._known.units else []),
+            *(log_reads.place(self.tenant, self.session, place) for place in self._known.places),
+        ]
+
+    def _asks_stand(self) -> Read:
+        head = self._known.head
+        return Read(_STAND, (head, head, _TALK, self.tenant, self.session))
+
+    def _asks_since(self, head: EventSeq) -> Read:
+        return Read(_ITEMS_SINCE, (self.tenant, self.session, head))
 
     def at(self, sequence: EventSeq) -> UnitSums:
         """Sums over the units that start before `sequence`."""
@@ -128,7 +160,12 @@ class WarmLog(PostgresLog):
             # Units start at content events: behind the newest of them, the head's own sums hold.
             head = self._seen
             behind = head is not None and sequence > head.content_sequence
-            known = self._placed(None, sequence) if behind else super().at(sequence)
+            if behind:
+                known = self._placed(None, sequence)
+            else:
+                known = super().at(sequence)
+                if sequence not in self._known.places:
+                    self._known.places = (*self._known.places, sequence)[-_PLACES_KEPT:]
             self._at[sequence] = known
         return known
 
@@ -170,8 +207,8 @@ class WarmLog(PostgresLog):
         self.version()
         if not known.units or first < known.units[0].sequence:
             end = known.units[0].sequence if known.units else EventSeq(known.head + 1)
-            older = self._read("i.unit_sequence >= %s AND i.unit_sequence < %s", (first, end))
-            known.units[:0] = [unit_of(items) for items in older.values()]
+            older = fetch(_ITEMS_BETWEEN, (self.tenant, self.session, first, end))
+            known.units[:0] = [unit_of(items) for items in self._decoded(older).values()]
         start = bisect_left(known.units, first, key=_start)
         end_place = bisect_left(known.units, below, key=_start)
         found = known.units[start:end_place]
@@ -182,19 +219,18 @@ class WarmLog(PostgresLog):
     def _catch_up(self) -> None:
         """Bring what is known up to the log's head, or forget it where the log is not the one it was read from."""
         known = self._known
-        with connection.cursor() as cursor:
-            cursor.execute(_STAND, (known.head, known.head, _TALK, self.tenant, self.session))
-            last, hash_there, *stand, acts, last_hash = cursor.fetchone()
+        ((last, hash_there, *stand, acts, last_hash),) = fetch(*self._asks_stand())
         known.version += bool(acts)
         if hash_there != known.hash or tuple(stand) != known.stand or not known.units:
             known.units.clear()
             known.version += 1
+            known.forgotten += 1
             known.head, known.hash, known.stand = EventSeq(last), last_hash, (stand[0], stand[1])
             return
         if last == known.head:
             return
         since, known.head, known.hash = known.head, EventSeq(last), last_hash
-        for start, items in self._read("i.sequence > %s", (since,)).items():
+        for start, items in self._decoded(fetch(*self._asks_since(since))).items():
             self._take_in(start, items)
 
     def _take_in(self, start: EventSeq, items: list[Item]) -> None:
@@ -206,23 +242,12 @@ class WarmLog(PostgresLog):
             units.insert(place, unit_of(items))
         # What belongs to a unit before the first one known is read with that unit when it is asked for.
 
-    def _read(self, condition: str, values: tuple[int, ...]) -> dict[EventSeq, list[Item]]:
-        """Items up to the known head by unit, in the log's order."""
-        with connection.cursor() as cursor:
-            # Conditions are the literals above, never input.
-            cursor.execute(
-                f"SELECT {_ITEMS}, e.type, e.payload->>'format', b.data, b.erased_at FROM item i"  # noqa: S608
-                " JOIN event e ON e.tenant_id = i.tenant_id AND e.session_id = i.session_id"
-                " AND e.sequence = i.sequence"
-                " JOIN body b ON b.tenant_id = e.tenant_id AND b.session_id = e.session_id"
-                " AND b.id = e.body_id"
-                f" WHERE i.tenant_id = %s AND i.session_id = %s AND {condition} AND i.sequence <= %s"
-                " ORDER BY i.unit_sequence, i.sequence, i.ordinal",
-                (self.tenant, self.session, *values, self._known.head),
-            )
-            rows = cursor.fetchall()
+    def _decoded(self, rows: Rows) -> dict[EventSeq, list[Item]]:
+        """Items up to the known head by unit, in the log's order; what came in behind it is another step's."""
+        head = self._known.head
+        seen = [row for row in rows if row[_SEQUENCE] <= head]
         by_unit: dict[EventSeq, list[Item]] = {}
-        for _, group in groupby(rows, key=lambda row: row[_SEQUENCE]):
+        for _, group in groupby(seen, key=lambda row: row[_SEQUENCE]):
             for start, item in _items_of(list(group)):
                 by_unit.setdefault(start, []).append(item)
         return by_unit

@@ -7,10 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from ctxengine.engine.log.records import Head
+from ctxengine.ledger.ahead import read_ahead
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Membership, PlanRow, RequestRow, Role, RunRow, SessionRow
-from ctxengine.ledger.rows import row_by
+from ctxengine.ledger.rows import asks_row_by, asks_row_where, row_by, row_where
 from ctxengine.service.specs import Actor, ServiceError
+
+_OF_RUN = "tenant_id = %s AND id = (SELECT r.session_id FROM run r WHERE r.tenant_id = session.tenant_id AND r.id = %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,24 @@ def open_run_of(actor: Actor, run_id: UUID) -> RunRow:
     row = run_of(actor, run_id)
     _refuse_ended(row)
     return row
+
+
+def open_run_and_session(actor: Actor, run_id: UUID) -> tuple[RunRow, SessionRow]:
+    """A run that has not ended, and its session: one round trip for what every step begins with.
+
+    Raises:
+        ServiceError: 404 when there is none, 409 `run_ended` when it is over.
+    """
+    key = (actor.tenant_id, run_id)
+    with read_ahead(
+        asks_row_by(RunRow, tenant_id=actor.tenant_id, id=run_id),
+        asks_row_where(SessionRow, _OF_RUN, *key),
+    ):
+        run = open_run_of(actor, run_id)
+        session = row_where(SessionRow, _OF_RUN, *key)
+    if session is None:
+        raise not_found("session")
+    return run, session
 
 
 def still_open(run: RunRow) -> None:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
+from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
-from ctxengine.engine.cache.trail import Trail, trail_of
+from ctxengine.engine.cache.trail import trail_of
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import ModelRequest
-from ctxengine.engine.sent_digests import digests_as_rendered
 from ctxengine.engine.standing import NOTHING_STANDING
 from ctxengine.engine.step import (
     Memory,
@@ -32,52 +29,46 @@ from ctxengine.engine.step import (
     prepare,
     shared_frame,
 )
-from ctxengine.ledger.inserts import write_request
+from ctxengine.ledger.ahead import Read, read_ahead
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.ledger.rows import row_by
+from ctxengine.ledger.rows import asks_row_by, row_by
 from ctxengine.ledger.warm import WarmLog
-from ctxengine.service.access import head_of_open, open_run_of, session_of
+from ctxengine.service.access import head_of_open, open_run_and_session
 from ctxengine.service.bound_reasoning import (
     build_bound,
-    counted,
-    drop_reasoning,
     inputs_before,
-    reasoning_at_stake,
 )
 from ctxengine.service.boundary.admit import admit, does_not_fit
 from ctxengine.service.boundary.ask import prepare_boundary
 from ctxengine.service.boundary_pass import make_room
-from ctxengine.service.cache_use import cache_of, public_cache
+from ctxengine.service.cache_use import public_cache
+from ctxengine.service.checkpoints import asks_opaque
 from ctxengine.service.clock import utc_now
-from ctxengine.service.compactors import compactor_of, packets_of
-from ctxengine.service.delta import delta_of
-from ctxengine.service.fresh_blocks import sent_before, sent_draft
+from ctxengine.service.compactors import compactor_of
+from ctxengine.service.delta import Taken, delta_of, taken_apart
+from ctxengine.service.fresh_blocks import sent_before
 from ctxengine.service.jobs.wait_for import wait_for
-from ctxengine.service.left_before import LeftBefore, left_before
+from ctxengine.service.left_before import asks_left_before, left_before
 from ctxengine.service.legs.choose_legs import choose_legs, legs_of
 from ctxengine.service.legs.leg_bodies import BuiltLeg, assembled_legs, rebuild_legs
 from ctxengine.service.legs.step_legs import step_legs
 from ctxengine.service.markers import reaching
-from ctxengine.service.memory_lines import memory_draft
 from ctxengine.service.memory_source import with_embedded
 from ctxengine.service.projections import decision_in_force
 from ctxengine.service.races import redo_once
 from ctxengine.service.rebuild import rebuild_request
+from ctxengine.service.record_step import record_step
 from ctxengine.service.refusals import refusal_of, refusing
-from ctxengine.service.renderings import new_renderings
-from ctxengine.service.request_rows import exceeded_drafts, request_row, step_drafts
+from ctxengine.service.request_rows import exceeded_drafts
 from ctxengine.service.skills import loaded_skills
-from ctxengine.service.snapshots import snapshot_draft
 from ctxengine.service.specs import Actor, Assemble, Assembled, ServiceError
 from ctxengine.service.summaries.ask import AnswerLater, ask_under_pressure, wanted_by_pressure
 from ctxengine.service.tails import tail_of_run
 from ctxengine.service.wanted_inputs import given_memory, wanted_inputs
 from ctxengine.service.warm import Warmth, warmth_of
-from ctxengine.service.weigh import prices_of, weighed, with_verdicts
 from ctxengine.service.wiring import (
     counter_of,
-    new_id,
     renderer_of,
     session_facts,
 )
@@ -93,8 +84,7 @@ def assemble(*, actor: Actor, run_id: UUID, spec: Assemble) -> Assembled:
     """
     deadline = time.monotonic() + spec.wait_s
     while True:
-        run = open_run_of(actor, run_id)
-        session = session_of(actor, run.session_id)
+        run, session = open_run_and_session(actor, run_id)
         choose_legs(actor=actor, session=session, run=run, wanted=spec.legs)
         make_room(actor=actor, session=session, run=run)
         try:
@@ -111,10 +101,31 @@ def _assemble(actor: Actor, session: SessionRow, run: RunRow, spec: Assemble) ->
     with warmth_of(session) as warmth:
         while True:
             try:
-                return _assemble_warm(actor, session, run, spec, warmth)
+                with read_ahead(*_asked(warmth.log(session), session, run)):
+                    return _assemble_warm(actor, session, run, spec, warmth)
             except Replanned:
                 # Each replan leaves less of closed history, or answers one refusal or rotation: this ends.
                 run.refresh_from_db()
+
+
+def _asked(log: WarmLog, session: SessionRow, run: RunRow) -> list[Read]:
+    """What the ordinary step reads, the head before all."""
+    return [
+        *log.asks_step(run.id),
+        asks_row_by(RequestRow, **_step_key(session, run)),
+        asks_opaque(run),
+        asks_left_before(session),
+    ]
+
+
+def _step_key(session: SessionRow, run: RunRow) -> dict[str, Any]:
+    """By what a request of the run at the session's head is found."""
+    return {
+        "tenant_id": session.tenant_id,
+        "run_id": run.id,
+        "content_sequence": session.content_sequence,
+        "act_sequence": session.act_sequence,
+    }
 
 
 def _assemble_warm(
@@ -125,20 +136,15 @@ def _assemble_warm(
     with refusing():
         head = head_of_open(log, session, run)
         _refuse_pending(log, run)
-        known = row_by(
-            RequestRow,
-            tenant_id=actor.tenant_id,
-            run_id=run.id,
-            content_sequence=head.content_sequence,
-            act_sequence=head.act_sequence,
-        )
+        session.content_sequence = head.content_sequence
+        known = row_by(RequestRow, **_step_key(session, run))
         if known is not None:
             built = rebuild_request(session, known)
             if "opaque" in built.absent:
                 # Checkpoints are dispensable: without one the step goes out again, but for its reasoning.
                 built = rebuild_request(session, known, without_lost_reasoning=True)
             again = rebuild_legs(session, known, without_lost_reasoning=True)
-            return _answer(actor, session, known, built, spec, again)
+            return _answer(actor, session, known, built, spec, again, warmth)
         plan = warmth.pinned(log, session)
         facts = session_facts(session, plan)
         now = utc_now()
@@ -166,7 +172,7 @@ def _assemble_warm(
         prepared, legs = step_legs(
             actor, session, run, log, plan, prepared, built, warmth, head.sequence
         )
-        row = _record(
+        row = record_step(
             actor,
             session,
             run,
@@ -183,7 +189,7 @@ def _assemble_warm(
             declined,
             legs,
         )
-    return _answer(actor, session, row, built, spec, legs)
+    return _answer(actor, session, row, built, spec, legs, warmth)
 
 
 def _refuse_pending(log: PostgresLog, run: RunRow) -> None:
@@ -295,91 +301,12 @@ def record_exceeded(
     log.append(drafts, expected=None, at=utc_now(), key=actor.idempotency_key)
 
 
-def _record(
-    actor: Actor,
-    session: SessionRow,
-    run: RunRow,
-    log: PostgresLog,
-    prepared: Prepared,
-    built: ModelRequest,
-    memory: Memory,
-    wanted: StepInputs,
-    now: datetime,
-    began: float,
-    warmth: Warmth,
-    left: LeftBefore,
-    trail: Trail,
-    declined: EventDraft | None,
-    legs: Sequence[BuiltLeg],
-) -> RequestRow:
-    request_id = new_id()
-    if prepared.allocation.raises:
-        prepared = weighed(prepared, built, prices_of(session))
-    inputs = prepared.inputs
-    if inputs.excluded:
-        told = digests_as_rendered(prepared.run, renderer_of(session.provider))
-        inputs = inputs.model_copy(update={"sent_digests": told})
-    drafts = []
-    read = memory_draft(memory, wanted.content_head, owner=session.principal)
-    if read is not None:
-        inputs = inputs.model_copy(update={"memory_event": wanted.head + 1})
-        drafts.append(read)
-    added = sent_draft(prepared, built, run=str(run.id), owner=session.principal)
-    if added is not None:
-        inputs = inputs.model_copy(update={"fresh_event": wanted.head + 1 + len(drafts)})
-        drafts.append(added)
-    used = snapshot_draft(log, built.plan, str(run.id))
-    if used is not None:
-        drafts.append(used)
-    if declined is not None:
-        drafts.append(declined)
-    step = run.steps + 1
-    drafts += step_drafts(
-        prepared,
-        built,
-        request_id=request_id,
-        step=step,
-        model=session.model,
-        run=str(run.id),
-        first=wanted.head + 1 + len(drafts),
-        owner=session.principal,
-    )
-    if prepared.allocation.raises:
-        drafts = with_verdicts(drafts, prepared, built, prices_of(session))
-    lost = 0 if built.opaque_units else reasoning_at_stake(run, session.model)
-    drafts = counted(drafts, lost)
-    inputs = inputs.model_copy(
-        update={"packets": packets_of(prepared, drafts, first=wanted.head + 1)}
-    )
-    with transaction.atomic():
-        if lost:
-            log.lock()
-            drop_reasoning(run)
-        batch = log.append(
-            drafts, expected=EventSeq(wanted.head), at=now, key=actor.idempotency_key
-        )
-        # Nothing was appended since the session row was read, so its own count still holds.
-        session.act_sequence = batch.head.act_sequence
-        row = request_row(
-            session=session,
-            run=run,
-            request_id=request_id,
-            step=step,
-            inputs=inputs,
-            prepared=prepared,
-            built=built,
-            at=now,
-            build_ms=(time.perf_counter() - began) * 1000,
-            cache=cache_of(session, built, now, run.id, left, trail),
-        )
-        pressed = int(prepared.allocation.under_pressure)
-        sent = tuple(leg.request for leg in legs)
-        write_request(
-            row,
-            pressed=pressed,
-            renderings=new_renderings(session, (built, *sent), inputs.marks, warmth),
-        )
-    return row
+def _taken_before(session: SessionRow, request_id: UUID, warmth: Warmth) -> Taken | None:
+    """The request that a caller has already, taken apart; None where the session has no such request."""
+    if warmth.taken is not None and warmth.taken[0] == request_id:
+        return warmth.taken[1]
+    row = row_by(RequestRow, tenant_id=session.tenant_id, id=request_id, session_id=session.id)
+    return None if row is None else taken_apart(rebuild_request(session, row))
 
 
 def _answer(
@@ -389,14 +316,14 @@ def _answer(
     built: ModelRequest,
     spec: Assemble,
     legs: Sequence[BuiltLeg],
+    warmth: Warmth,
 ) -> Assembled:
     delta = None
     if spec.base_request_id is not None:
-        base = RequestRow.objects.filter(
-            tenant_id=actor.tenant_id, id=spec.base_request_id, session_id=session.id
-        ).first()
-        if base is not None:
-            delta = delta_of(rebuild_request(session, base), built)
+        base, new = _taken_before(session, spec.base_request_id, warmth), taken_apart(built)
+        delta = delta_of(base, new)
+        # Whoever asks for a difference names this one next.
+        warmth.taken = (row.id, new)
     return Assembled(
         request_id=row.id,
         body=built.body,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,8 @@ from ctxengine.engine.request import ModelRequest
 from ctxengine.ledger.models import Event, SessionRow
 from ctxengine.service.left_before import Answered, LeftBefore
 
+_ENTRY = tuple(field.name for field in fields(Entry))
+_entry_values = attrgetter(*_ENTRY)
 _KEPT_INSIDE = frozenset(
     {"entries", "reach", "deepest", "at", "measured", "slack", "images", "step"}
 )
@@ -84,7 +87,7 @@ def cache_of(
         data["minimum"] = rules.minimum
         if marks:
             place, life = marks[-1]
-            data["deepest"] = asdict(Entry(place.digest, place.tokens, life, now, bare=place.bare))
+            data["deepest"] = _stored(Entry(place.digest, place.tokens, life, now, bare=place.bare))
     return data
 
 
@@ -119,7 +122,7 @@ def cache_json(
             "lost": expected.lost,
         }
         data |= {
-            "entries": [asdict(entry) for entry in expected.entries],
+            "entries": [_stored(entry) for entry in expected.entries],
             "reach": trail.places[trail.stable].digest,
             "images": trail.images,
             "at": expected.at,
@@ -127,6 +130,10 @@ def cache_json(
             "slack": expected.slack,
         }
     return data
+
+
+def _stored(entry: Entry) -> dict[str, Any]:
+    return dict(zip(_ENTRY, _entry_values(entry), strict=True))
 
 
 def _tokens_at(places: tuple[Place, ...], after_fragment: int | None) -> int | None:

@@ -16,14 +16,6 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.models import RequestRow
 
-_CACHE_FIELDS = frozenset(
-    {
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "cached_tokens",
-        "cache_write_tokens",
-    }
-)
 _REASON_FIELDS = ('"cache_miss_reason"', '"prompt_cache_diagnostics"')
 _MOST_REASON_CHARS = 64
 
@@ -46,11 +38,11 @@ def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheV
     reason, missed = provider_reason(heard.response_raw)
     predicted = request.cache.get("predicted")
     usable = usage is not None and usage.prompt_total > 0 and not usage.problems
-    if usage is None or not usable or not reports_cache(usage.source_raw):
+    if usage is None or not usable or not usage.tells_reads:
         return CacheVerdict("unreported", provider_reason=reason, provider_missed=missed)
     reported = Reported(
         usage.cache_read,
-        usage.cache_write_5m + usage.cache_write_1h,
+        usage.cache_write_5m + usage.cache_write_1h if usage.tells_writes else None,
         usage.prompt_total,
         reason,
         missed,
@@ -80,12 +72,12 @@ def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheV
 
 def unjudged(usage: Usage | None) -> CacheVerdict:
     """The verdict on an answer to a body whose cache use nobody predicted."""
-    if usage is None or usage.problems or not reports_cache(usage.source_raw):
+    if usage is None or usage.problems or not usage.tells_reads:
         return CacheVerdict("unreported")
     return CacheVerdict(
         "unpredicted",
         reported_read=usage.cache_read,
-        reported_write=usage.cache_write_5m + usage.cache_write_1h,
+        reported_write=usage.cache_write_5m + usage.cache_write_1h if usage.tells_writes else None,
     )
 
 
@@ -106,11 +98,6 @@ def _same_model(asked: str, answered: str) -> bool:
     """Whether an answer's model is the one asked for, perhaps with a date behind it or a prefix in front."""
     wanted, given = (name.rsplit("/", 1)[-1].lower() for name in (asked, answered))
     return given.startswith(wanted) or wanted.startswith(given)
-
-
-def reports_cache(usage_raw: str) -> bool:
-    """Whether a usage object has any field about the cache: without one, nothing was said, which is not zero."""
-    return any(f'"{name}"' in usage_raw for name in _CACHE_FIELDS)
 
 
 def provider_reason(response_raw: str) -> tuple[str, int | None]:

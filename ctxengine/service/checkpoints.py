@@ -10,9 +10,15 @@ from uuid import UUID
 
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Opaque
+from ctxengine.ledger.ahead import Read
 from ctxengine.ledger.models import Checkpoint, RunRow
-from ctxengine.ledger.rows import row_by
+from ctxengine.ledger.rows import asks_row_by, row_by
 from ctxengine.service.crypto import decrypt, encrypt
+
+
+def asks_opaque(run: RunRow) -> Read:
+    """What `opaque_of` asks, to be read ahead."""
+    return asks_row_by(Checkpoint, tenant_id=run.tenant_id, run_id=run.id)
 
 
 def opaque_of(run: RunRow) -> dict[EventSeq, tuple[Opaque, ...]]:

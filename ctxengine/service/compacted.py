@@ -17,7 +17,8 @@ class Compacted:
     event: int | None = None
     """The event that installed the summary; for `unchanged`, the one that stands."""
     tokens_before: int = 0
-    tokens_after: int = 0
+    tokens_after: int | None = 0
+    """None where only the provider's answer will tell."""
     replaced_through: int = 0
     depth: int = 0
     verdict: NetCost | None = None

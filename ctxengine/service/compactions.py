@@ -14,6 +14,7 @@ from ctxengine.engine.standing import history_acts, standing_of
 from ctxengine.engine.step import fixed_frame, floors_of
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.specs import Actor
+from ctxengine.service.undo_compaction import UndoBar, undo_bar
 from ctxengine.service.wiring import log_of, plan_from
 
 _SHOWN = (
@@ -44,6 +45,8 @@ class CompactionLine:
     """`standing`, `merged` or `undone`."""
     result: CompactionResult | None
     """What its body holds; None once erased."""
+    bar: UndoBar | None = None
+    """Why it cannot be undone now; None where it can, and for one that is undone."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -61,6 +64,7 @@ class CompactionLine:
             "source_event_ids": list(result.source_event_ids) if result else [],
             "elided": [span.model_dump(mode="json") for span in result.elided] if result else [],
             "erased": result is None,
+            "undo_first": self.bar.first if self.bar else None,
         }
 
 
@@ -118,6 +122,7 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
                 event,
                 "standing" if event.sequence in alive else state,
                 CompactionResult.model_validate_json(text) if text is not None else None,
+                None if event.sequence in acts.undone else undo_bar(acts, (), event),
             )
         )
     cut = floors_of(log.newest_yields(), total, acts.undone).cut

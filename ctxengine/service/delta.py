@@ -4,46 +4,106 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
+from typing import Any
 
-from ctxengine.engine.lexeme import Node, parse
+from ctxengine.engine.lexeme import parse
 from ctxengine.engine.request import ModelRequest
+from ctxengine.engine.wire.base import WireApi
 
 _LISTS = ("messages", "input", "contents")
 """Where the APIs keep what a longer conversation appends to."""
+_DECODER = json.JSONDecoder()
+_BLANK = " \t\r\n"
 
 
-def delta_of(base: ModelRequest, new: ModelRequest) -> bytes | None:
-    """Ready JSON of the difference between two bodies of one API; None when the base cannot be rebuilt whole.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A request body taken apart, every part as it is spelt there."""
+
+    api: WireApi
+    sha256: str
+    key: str
+    """The member that holds the conversation."""
+    messages: tuple[str, ...]
+    fields: dict[str, str]
+    """The other members."""
+
+
+def taken_apart(built: ModelRequest) -> Taken | None:
+    """The parts of a request; None where its body cannot be rebuilt whole."""
+    if not built.body:
+        return None
+    text = built.body.decode()
+    members = dict(_members(text))
+    key = next(name for name in _LISTS if name in members)
+    sha256 = hashlib.sha256(built.body).hexdigest()
+    return Taken(built.renderer.api, sha256, key, tuple(_elements(members.pop(key))), members)
+
+
+def delta_of(base: Taken | None, new: Taken | None) -> bytes | None:
+    """Ready JSON of the difference between two bodies of one API; None when one of them cannot be rebuilt whole.
 
     `keep` counts messages (input items for the Responses API, contents for Gemini) of the base that stand unchanged at the
     head of the new request, cache markers included. Fields beside the messages are given only where they differ; `removed`
     names those that went.
     """
-    if not base.body or not new.body or base.renderer.api is not new.renderer.api:
+    if base is None or new is None or base.api is not new.api:
         return None
-    before, after = _members(base.body), _members(new.body)
-    key = next(name for name in _LISTS if name in after)
-    old = [node.raw for node in before[key]]
-    fresh = [node.raw for node in after[key]]
-    keep = 0
-    while keep < min(len(old), len(fresh)) and old[keep] == fresh[keep]:
-        keep += 1
+    pairs = zip(base.messages, new.messages, strict=False)
+    shorter = min(len(base.messages), len(new.messages))
+    keep = next((place for place, (old, one) in enumerate(pairs) if old != one), shorter)
     fields = [
         f'"keep":{keep}',
-        f"{json.dumps(key)}:[{','.join(fresh[keep:])}]",
+        f"{json.dumps(new.key)}:[{','.join(new.messages[keep:])}]",
         *(
-            f"{json.dumps(name)}:{node.raw}"
-            for name, node in after.items()
-            if name != key and (name not in before or before[name].raw != node.raw)
+            f"{json.dumps(name)}:{raw}"
+            for name, raw in new.fields.items()
+            if base.fields.get(name) != raw
         ),
-        f'"base_sha256":"{hashlib.sha256(base.body).hexdigest()}"',
-        f'"sha256":"{hashlib.sha256(new.body).hexdigest()}"',
+        f'"base_sha256":"{base.sha256}"',
+        f'"sha256":"{new.sha256}"',
     ]
-    removed = sorted(set(before) - set(after))
+    removed = sorted(set(base.fields) - set(new.fields))
     if removed:
         fields.append(f'"removed":{json.dumps(removed)}')
     return ("{" + ",".join(fields) + "}").encode()
 
 
-def _members(body: bytes) -> dict[str, Node]:
-    return dict(parse(body.decode()).items())
+def _members(text: str) -> list[tuple[str, str]]:
+    """Members of an object, each value as it is spelt."""
+    try:
+        return [(name, raw) for name, raw in _spelt(text, named=True)]
+    except RecursionError:
+        # Deeper than the interpreter's own scanner goes; ours does not recurse.
+        return [(name, node.raw) for name, node in parse(text).items()]
+
+
+def _elements(text: str) -> list[str]:
+    """Elements of an array, each as it is spelt."""
+    try:
+        return [raw for _, raw in _spelt(text, named=False)]
+    except RecursionError:
+        return [node.raw for node in parse(text)]
+
+
+def _spelt(text: str, *, named: bool) -> list[tuple[Any, str]]:
+    """Parts of an object or array that is known to be valid JSON: the scanner only says where each of them ends."""
+    found, at = [], _behind(text, 0) + 1
+    while text[(at := _behind(text, at))] not in "]}":
+        if text[at] == ",":
+            at = _behind(text, at + 1)
+        name = None
+        if named:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _behind(text, _behind(text, at) + 1)
+        _, end = _DECODER.raw_decode(text, at)
+        found.append((name, text[at:end]))
+        at = end
+    return found
+
+
+def _behind(text: str, at: int) -> int:
+    while text[at] in _BLANK:
+        at += 1
+    return at

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
-import io
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +17,6 @@ from django.db import DataError, IntegrityError, transaction
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.errors import NotATranscript
-from ctxengine.engine.importers.registry import read
 from ctxengine.engine.importers.report import all_repairs, items_in, items_set_aside
 from ctxengine.engine.importers.transcript import Repair, Transcript
 from ctxengine.engine.redaction.redact import redact
@@ -33,15 +29,18 @@ from ctxengine.ledger.models import ImportRow, Rendering, RunRow
 from ctxengine.service.clock import utc_now
 from ctxengine.service.imports.ask_for_requests import ask_for_requests
 from ctxengine.service.imports.made import Part, Reconstructed
+from ctxengine.service.imports.source import (
+    Bytes,
+    LongFile,
+    Source,
+    Unreadable,
+    is_long,
+    problem_of,
+)
 from ctxengine.service.reconstruct import Reconstruction
 from ctxengine.service.renderings import rendering_rows
 from ctxengine.service.specs import Actor
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
-"""Largest transcript that is read, unpacked."""
-
-_GZIP = b"\x1f\x8b"
-_SNIFFED_BYTES = 65_536
 _LARGE_ITEMS = 5_000
 """Items from which the planner is told at once of what was written."""
 _RAW_CHARS = 65_536
@@ -103,7 +102,24 @@ def import_file(
     Args:
         before_commit: called last inside the transaction with what came of it; what it raises undoes everything.
     """
-    sha256, shown = hashlib.sha256(data).hexdigest(), model_view(name)
+    with Bytes(data) as source:
+        # Nobody but the source holds the bytes, so that it can let go of them.
+        del data
+        return _import(
+            actor, source, name, dry_run=dry_run, progress=progress, before_commit=before_commit
+        )
+
+
+def _import(
+    actor: Actor,
+    source: Source,
+    name: str,
+    *,
+    dry_run: bool,
+    progress: Progress | None,
+    before_commit: BeforeCommit | None,
+) -> ImportOutcome:
+    sha256, shown = source.sha256, model_view(name)
     known = ImportRow.objects.filter(tenant_id=actor.tenant_id, sha256=sha256).first()
     if known is not None:
         return _unchanged(known)
@@ -111,10 +127,7 @@ def import_file(
         with _no_collection():
             if progress is not None:
                 progress("reading", 0, 1)
-            text = _text(data)
-            del data
-            transcript = read(text, name=shown)
-            del text
+            transcript = source.transcript(shown)
             # What reading held in circles is many times the file; nothing after it makes any. All of it is young: none of
             # it was looked at so far, and the process' older objects have no part in it.
             gc.collect(0)
@@ -127,7 +140,7 @@ def import_file(
             if outcome.items_kept >= _LARGE_ITEMS and not dry_run:
                 refresh_statistics()
             return outcome
-    except (NotATranscript, _Unreadable) as error:
+    except (NotATranscript, Unreadable) as error:
         return ImportOutcome("refused", shown, sha256, reason=str(error))
     except EngineError as error:
         return ImportOutcome("refused", shown, sha256, reason=f"It cannot be rebuilt: {error}")
@@ -161,21 +174,16 @@ def import_path(
     """
     name = name or path.name
     try:
-        problem = _problem_of(path)
+        problem = problem_of(path)
         if problem:
             return _refused(name, problem)
-        content = [path.read_bytes()]
+        source = LongFile(path) if is_long(path) else Bytes(path.read_bytes())
     except OSError as error:
         return _refused(name, f"The file cannot be read: {error.strerror or error}.")
-    # Nobody but the callee holds the bytes, so that it can let go of them.
-    return import_file(
-        actor=actor,
-        name=name,
-        data=content.pop(),
-        dry_run=dry_run,
-        progress=progress,
-        before_commit=before_commit,
-    )
+    with source:
+        return _import(
+            actor, source, name, dry_run=dry_run, progress=progress, before_commit=before_commit
+        )
 
 
 @contextmanager
@@ -190,54 +198,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _problem_of(path: Path) -> str:
-    """What can be said against a file from its size and its beginning; empty when nothing can."""
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        return f"The file has {_megabytes(size)}; at most {_megabytes(MAX_FILE_BYTES)} are read. Split it."
-    with path.open("rb") as file:
-        head = file.read(_SNIFFED_BYTES)
-    if b"\0" in head and not head.startswith(_GZIP):
-        return "The file is binary: it holds zero bytes."
-    return ""
-
-
 def _refused(name: str, reason: str) -> ImportOutcome:
     return ImportOutcome("refused", model_view(name), "", reason=reason)
-
-
-def _megabytes(length: int) -> str:
-    return f"{length / 1_000_000:,.1f} MB"
-
-
-class _Unreadable(Exception):
-    """Nothing can be taken from the file, and why."""
-
-
-def _text(data: bytes) -> str:
-    if not data:
-        raise _Unreadable("The file is empty.")
-    if data[:2] == _GZIP:
-        data = _unpacked(data)
-    if len(data) > MAX_FILE_BYTES:
-        raise _Unreadable(f"The file has more than {_megabytes(MAX_FILE_BYTES)}; split it.")
-    try:
-        return data.decode("utf-8-sig", "surrogatepass")
-    except UnicodeDecodeError as error:
-        raise _Unreadable(f"The file is binary or not UTF-8 (at byte {error.start:,}).") from error
-
-
-def _unpacked(data: bytes) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31)
-    out = io.BytesIO()
-    try:
-        # Unpacking stops at the limit, so that a small file cannot fill the memory.
-        out.write(unpacker.decompress(data, MAX_FILE_BYTES + 1))
-    except zlib.error as error:
-        raise _Unreadable(f"The gzip data is damaged: {error}.") from error
-    if not unpacker.eof and out.tell() <= MAX_FILE_BYTES:
-        raise _Unreadable("The gzip data is truncated.")
-    return out.getvalue()
 
 
 class _Placed(NamedTuple):
@@ -264,7 +226,7 @@ def _take(
     """Rebuild and write session after session, so that few are held at a time; the caller's transaction binds them.
 
     Raises:
-        _Unreadable: the items do not add up.
+        Unreadable: the items do not add up.
     """
     found = items_in(transcript)
     report = [_report_line(repair) for repair in all_repairs(transcript)]
@@ -286,7 +248,7 @@ def _take(
                     progress("writing", len(session_ids), len(session_ids))
                 _write_session(made)
     if found != kept + aside:
-        raise _Unreadable(
+        raise Unreadable(
             f"Its items do not add up: {found} found, {kept} kept, {aside} set aside. Nothing was written."
         )
     outcome = ImportOutcome(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from ctxengine.engine.cache.predict import Entry
+from ctxengine.ledger.ahead import Read, fetch
 from ctxengine.ledger.models import SessionRow
 
 LATEST = 20
@@ -50,12 +49,15 @@ class LeftBefore:
     """None where none of them was answered: a request that was refused, or never sent, has left nothing to count on."""
 
 
+def asks_left_before(session: SessionRow) -> Read:
+    """What `left_before` asks, to be read ahead."""
+    key = (session.tenant_id, session.id)
+    return Read(_READ, (*key, LATEST, *key))
+
+
 def left_before(session: SessionRow) -> LeftBefore:
     """Read it in one round trip."""
-    key = (session.tenant_id, session.id)
-    with connection.cursor() as cursor:
-        cursor.execute(_READ, (*key, LATEST, *key))
-        rows = cursor.fetchall()
+    rows = fetch(*asks_left_before(session))
     found = next((row for row in rows if row[1] is not None), None)
     times = tuple(created.timestamp() for created, *_ in rows)
     return LeftBefore(times, _answered(*found[1:]) if found is not None else None)

@@ -42,6 +42,7 @@ from ctxengine.service.imported_session import (
     imported_session_row,
 )
 from ctxengine.service.imports.complete import body_bytes
+from ctxengine.service.imports.fresh_ids import id_texts
 from ctxengine.service.imports.import_log import Content, ImportLog
 from ctxengine.service.imports.made import Part, Reconstructed
 from ctxengine.service.imports.outline import (
@@ -64,7 +65,7 @@ from ctxengine.service.wiring import counter_of, new_id, renderer_of
 _FORMATS = {format: format.value for format in ContentFormat}
 OUTLINED_FROM = 250
 """Answers in a session from which its requests are outlined and rebuilt later; fewer are rebuilt on the spot."""
-_PART_ENTRIES, _PART_BYTES = 2_000, 8 << 20
+_PART_ENTRIES, _PART_BYTES = 1_000, 8 << 20
 """What is handed over at once: so much that its writing is worth a change of hands, so little that it fits anywhere."""
 _BUILD = BuildOptions(validate=False, with_body=False)
 
@@ -95,15 +96,15 @@ class Reconstruction:
         """The newest request."""
         self._started: OutlinedRow | None = None
         """An outlined request whose event is appended with the answer to it."""
-        self._cut = 0
+        self._cut, self._run_id = 0, ""
         self.foreign = foreign
         self.now = now
         provider = foreign.provider
         self.counter: TokenCounter = counter_of(provider, model_view(foreign.model))
         self.renderer: WireRenderer = renderer_of(provider)
-        session_id, nonce_key = new_id(), new_nonce_key()
+        session_id, nonce_key, ids = new_id(), new_nonce_key(), id_texts()
         self.log = ImportLog(
-            str(tenant_id), str(session_id), salt=new_salt, body_id=lambda _: str(new_id())
+            str(tenant_id), str(session_id), salt=new_salt, body_id=lambda _: next(ids)
         )
         plan = imported_plan(foreign, provider, self.counter, self.renderer, nonce_key)
         self.facts = SessionFacts(
@@ -171,10 +172,12 @@ class Reconstruction:
         session.runs += 1
         if self._outlines is not None:
             self._outlines.run_opened()
+        run_id = new_id()
+        self._run_id = str(run_id)
         self.out.runs.append(
             RunRow(
                 tenant_id=session.tenant_id,
-                id=new_id(),
+                id=run_id,
                 session_id=session.id,
                 number=session.runs,
                 seed_event_sequence=self.log.sequence + 1,
@@ -192,7 +195,7 @@ class Reconstruction:
         run.ended_at = moment_of(self._last_at) or self.now
         if self._outlines is not None:
             payload = {"outcome": run.outcome, "opaque_dropped": 0}
-            self.log.append_act(EventType.RUN_ENDED, str(run.id), payload, self.now)
+            self.log.append_act(EventType.RUN_ENDED, self._run_id, payload, self.now)
             return
         ended = EventDraft(
             type=EventType.RUN_ENDED,
@@ -230,7 +233,7 @@ class Reconstruction:
         self, place: int, entry: Entry, call: OpenCall | None, outlines: Outlines
     ) -> None:
         """The same for a long session, where what is appended is written down at once."""
-        run, type = str(self.out.runs[-1].id), EVENT_OF[entry.type]
+        run, type = self._run_id, EVENT_OF[entry.type]
         started, self._started = self._started, None
         if started is not None:
             self.log.append_act(EventType.REQUEST_STARTED, run, outlined_payload(started), self.now)

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Iterator
 from importlib.resources import files
 
-from ctxengine.ledger.models import ImportRow
+from ctxengine.ledger.models import ImportRow, Job
 from ctxengine.service.bootstrap import demo_actor
 from ctxengine.service.import_transcript import ImportOutcome, import_file
+from ctxengine.service.imports.start_import import start_import
 from ctxengine.service.sample_data.long_session import long_session
+from ctxengine.service.specs import Actor
 
 _FOLDER = "ctxengine.service.sample_data"
 _FILES = (
@@ -24,6 +26,11 @@ def load_samples() -> list[ImportOutcome]:
     """Import the samples into the demo tenant; those that are there already stay as they are."""
     actor = demo_actor()
     return [import_file(actor=actor, name=name, data=data) for name, data in _samples()]
+
+
+def ask_for_samples(*, actor: Actor) -> tuple[Job, ...]:
+    """Ask for jobs that import the samples into the actor's tenant, one for each; what is there already stays as it is."""
+    return tuple(start_import(actor=actor, name=name, chunks=[data]) for name, data in _samples())
 
 
 def samples_missing() -> bool:

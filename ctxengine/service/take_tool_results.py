@@ -16,9 +16,10 @@ from ctxengine.engine.ports import OpenCall, SessionLog
 from ctxengine.engine.trust.levels import Trust, may_claim
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.working_state.outcomes import Outcome
+from ctxengine.ledger.ahead import read_ahead
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
-from ctxengine.service.access import head_of_open, open_run_of, session_of
+from ctxengine.service.access import head_of_open, open_run_and_session
 from ctxengine.service.child_run import child_answer
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import content_draft
@@ -32,9 +33,9 @@ from ctxengine.service.specs import (
     TakeToolResults,
     ToolResult,
 )
-from ctxengine.service.warm import plan_of_session
+from ctxengine.service.warm import asks_plan, plan_of_session
 from ctxengine.service.wiring import counter_of, log_of
-from ctxengine.service.working_state import StateWriter, observed
+from ctxengine.service.working_state import StateWriter, asks_working_state, observed
 
 
 def take_tool_results(*, actor: Actor, run_id: UUID, spec: TakeToolResults) -> ResultsTaken:
@@ -44,14 +45,16 @@ def take_tool_results(*, actor: Actor, run_id: UUID, spec: TakeToolResults) -> R
         ServiceError: `unknown_call` (422) for an id that waits for no result; `trust_above_ceiling` (422) when a result claims
             more than its pinned tool allows; `invalid_content` (422); `run_ended` (409).
     """
-    run = open_run_of(actor, run_id)
-    session = session_of(actor, run.session_id)
+    run, session = open_run_and_session(actor, run_id)
     return redo_once(lambda: _take(actor, session, run, spec))
 
 
 def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults) -> ResultsTaken:
     log, now = log_of(session), utc_now()
-    with refusing():
+    reads = [*log.asks_step(run.id), asks_plan(session)]
+    if session.act_sequence:
+        reads.append(asks_working_state(log))
+    with refusing(), read_ahead(*reads):
         head = head_of_open(log, session, run)
         waiting = [call for call in log.open_calls() if call.run == str(run.id)]
         matched = match_calls(spec.results, waiting)

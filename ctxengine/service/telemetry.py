@@ -112,11 +112,13 @@ def _usage(usage: Usage) -> dict[str, int]:
         # The conventions' total holds what came from the cache and what went into it.
         "gen_ai.usage.input_tokens": usage.prompt_total,
         "gen_ai.usage.output_tokens": usage.output,
-        "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
-        "gen_ai.usage.cache_write.input_tokens": written,
-        # Its name until it was renamed: back ends differ.
-        "gen_ai.usage.cache_creation.input_tokens": written,
     }
+    if usage.tells_reads:
+        told["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read
+    if usage.tells_writes:
+        told["gen_ai.usage.cache_write.input_tokens"] = written
+        # Its name until it was renamed: back ends differ.
+        told["gen_ai.usage.cache_creation.input_tokens"] = written
     reasoning = _reasoning_tokens(usage.source_raw)
     return told if reasoning is None else told | {"gen_ai.usage.reasoning.output_tokens": reasoning}
 

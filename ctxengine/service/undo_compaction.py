@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
 
-from ctxengine.engine.boundary.checkpoint import made_checkpoints
+from ctxengine.engine.boundary.checkpoint import Checkpoint, made_checkpoints
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
@@ -54,8 +56,9 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
         acts = history_acts(log)
         if event in acts.undone:
             return _undoing(log, event)
-        _refuse_covered(acts, made)
-        _refuse_rested_on(log, made)
+        bar = undo_bar(acts, made_checkpoints(log), made)
+        if bar is not None:
+            raise ServiceError(bar.code, 409, bar.says, first=bar.first)
         draft = EventDraft(
             type=EventType.COMPACTION_UNDONE,
             trust=Trust.PLATFORM,
@@ -117,39 +120,51 @@ def _undoing(log: PostgresLog, event: int) -> int:
     raise not_found("compaction")
 
 
-def _refuse_rested_on(log: PostgresLog, made: EventRecord) -> None:
+class UndoBar(NamedTuple):
+    """What must be undone before a compaction can be."""
+
+    code: str
+    says: str
+    first: int
+    """The event of that other one."""
+
+
+def undo_bar(
+    acts: HistoryActs, checkpoints: Sequence[Checkpoint], made: EventRecord
+) -> UndoBar | None:
+    """Why a compaction cannot be undone now, though it stands; None where it can.
+
+    Args:
+        checkpoints: those of the session that nobody has undone, newest first.
+    """
+    if made.payload["kind"] in BOUNDARY_KINDS:
+        return _rested_on(checkpoints, made)
+    return _covered(acts, made)
+
+
+def _rested_on(checkpoints: Sequence[Checkpoint], made: EventRecord) -> UndoBar | None:
     """A checkpoint can be undone while no later one rests on it."""
-    if made.payload["kind"] not in BOUNDARY_KINDS:
-        return
-    later = [point.sequence for point in made_checkpoints(log) if point.sequence > made.sequence]
-    if later:
-        raise ServiceError(
-            "compaction_covered",
-            409,
-            f"Checkpoint {later[0]} rests on this one; undo that one first.",
-            first=later[0],
-        )
+    later = [int(point.sequence) for point in checkpoints if point.sequence > made.sequence]
+    if not later:
+        return None
+    says = f"Checkpoint {later[0]} rests on this one; undo that one first."
+    return UndoBar("compaction_covered", says, later[0])
 
 
-def _refuse_covered(acts: HistoryActs, made: EventRecord) -> None:
+def _covered(acts: HistoryActs, made: EventRecord) -> UndoBar | None:
     """A compaction can be undone while nothing was built on it: no merge, no later cut."""
     for other in acts.compactions:
         if made.sequence in other.payload["merges"]:
-            raise ServiceError(
-                "compaction_merged",
-                409,
-                f"Compaction {made.sequence} was merged into {other.sequence}; undo that one first.",
-                first=other.sequence,
+            says = (
+                f"Compaction {made.sequence} was merged into {other.sequence}; undo that one first."
             )
+            return UndoBar("compaction_merged", says, int(other.sequence))
     later = [
-        other.sequence
+        int(other.sequence)
         for other in acts.compactions
         if other.payload["first_sequence"] > made.payload["replaced_through_sequence"]
     ]
-    if later and not made.payload["merges"]:
-        raise ServiceError(
-            "compaction_covered",
-            409,
-            f"Compaction {later[-1]} covers what came after it; undo that one first.",
-            first=later[-1],
-        )
+    if not later or made.payload["merges"]:
+        return None
+    says = f"Compaction {later[-1]} covers what came after it; undo that one first."
+    return UndoBar("compaction_covered", says, later[-1])

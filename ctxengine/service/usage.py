@@ -123,12 +123,17 @@ def read_usage(provider: str, raw: str | None, window: int | None) -> Usage | No
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """The buckets as a row keeps them: the first four add up to the prompt, the extra ones were billed beside it."""
+    """The buckets as a row keeps them: the first four add up to the prompt, the extra ones were billed beside it.
+
+    A bucket of the cache that the provider said nothing about is null, which is not nought: what it may have read then stands
+    under `fresh`.
+    """
+    writes = usage.tells_writes
     return {
         "fresh": usage.fresh,
-        "cache_read": usage.cache_read,
-        "cache_write_5m": usage.cache_write_5m,
-        "cache_write_1h": usage.cache_write_1h,
+        "cache_read": usage.cache_read if usage.tells_reads else None,
+        "cache_write_5m": usage.cache_write_5m if writes else None,
+        "cache_write_1h": usage.cache_write_1h if writes else None,
         "output": usage.output,
         "prompt_total": usage.prompt_total,
         "extra_input": usage.extra_input,

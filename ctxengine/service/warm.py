@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from uuid import UUID
 
+from ctxengine.engine.compaction.packet import CompactionResult
+from ctxengine.engine.events import EventType
 from ctxengine.engine.history.project import project
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.history.working_set_told import told_turns
@@ -19,16 +21,19 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
 from ctxengine.engine.items import Unit
 from ctxengine.engine.legs.leg import Leg
+from ctxengine.engine.log.records import Batch
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.standing import Standing, standing_of
 from ctxengine.engine.turns.card import TurnCard
+from ctxengine.ledger.ahead import Read
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, SessionRow
-from ctxengine.ledger.rows import row_by
+from ctxengine.ledger.rows import asks_row_by, row_by
 from ctxengine.ledger.warm import KnownUnits, WarmLog
 from ctxengine.service.access import plan_row_of
+from ctxengine.service.delta import Taken
 from ctxengine.service.legs.memory import LegMemory
 from ctxengine.service.wiring import plan_from
 
@@ -46,7 +51,13 @@ class Warmth:
     units: KnownUnits = field(default_factory=KnownUnits)
     digests: set[tuple[str, int, str]] = field(default_factory=set)
     """(renderer and epoch, unit, form) of segment digests that are known to be stored."""
+    taken: tuple[UUID, Taken | None] | None = None
+    """The request of the newest answer that was a difference, taken apart."""
     _standing: tuple[int, int, Standing] | None = None
+    _summaries: dict[str, CompactionResult] = field(default_factory=dict)
+    """What the bodies of compaction events hold, by body id."""
+    _summaries_at: int = -1
+    """How often the session had been forgotten when they were read."""
     _pinned: tuple[int, int, Plan] | None = None
     _projection: tuple[tuple[object, ...], Projection | None] | None = None
     _told: tuple[tuple[int, int], tuple[TurnCard, ...]] | None = None
@@ -92,8 +103,22 @@ class Warmth:
         """Working state, summaries and acts as they stand for a plan of that size."""
         version = log.version()
         if self._standing is None or self._standing[:2] != (version, plan_total):
-            self._standing = (version, plan_total, standing_of(log, plan_total=plan_total))
+            standing = standing_of(log, plan_total=plan_total, known=self._summaries_known())
+            self._standing = (version, plan_total, standing)
         return self._standing[2]
+
+    def installed(self, batch: Batch, made: Sequence[CompactionResult]) -> None:
+        """Take in the summaries that a step has just written, so that the next one need not read them."""
+        written = [event.body for event in batch.events if event.type is EventType.COMPACTED]
+        if len(written) == len(made):
+            pairs = zip(written, made, strict=True)
+            self._summaries_known().update({body.id: one for body, one in pairs if body})
+
+    def _summaries_known(self) -> dict[str, CompactionResult]:
+        """Those that hold: none where a body was erased, or the log replaced, since they were read."""
+        if self._summaries_at != self.units.forgotten:
+            self._summaries, self._summaries_at = {}, self.units.forgotten
+        return self._summaries
 
     def projection(
         self, log: WarmLog, facts: SessionFacts, inputs: StepInputs, counter: TokenCounter
@@ -144,6 +169,11 @@ class _Sessions:
 
 
 _SESSIONS = _Sessions(SESSIONS_KEPT)
+
+
+def asks_plan(session: SessionRow) -> Read:
+    """What `plan_of_session` asks, to be read ahead."""
+    return asks_row_by(PlanRow, newest="epoch", tenant_id=session.tenant_id, session_id=session.id)
 
 
 def plan_of_session(session: SessionRow, log: PostgresLog) -> Plan:

@@ -32,11 +32,13 @@ from ctxengine.engine.working_state.resolve import Desk, SourceEvent, user_trans
 from ctxengine.engine.working_state.state import EMPTY, WorkingState
 from ctxengine.engine.working_state.transitions import (
     KEYFRAME_EVERY,
+    KEYFRAME_WITHIN,
     Transition,
     TransitionBody,
     apply,
 )
 from ctxengine.engine.working_state.wishes import clean_text
+from ctxengine.ledger.ahead import Read
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import plan_row_of, session_of, still_open_session
@@ -122,6 +124,11 @@ class StateWriter:
             body=body.model_dump_json(exclude_defaults=True),
             owner=self._owner,
         )
+
+
+def asks_working_state(log: PostgresLog) -> Read:
+    """What a `StateWriter` asks first, to be read ahead."""
+    return log.asks_latest({EventType.WORKING_STATE_UPDATED}, limit=KEYFRAME_WITHIN)
 
 
 def observed(

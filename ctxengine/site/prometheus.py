@@ -69,6 +69,8 @@ _FAMILIES: tuple[tuple[str, str, str, dict[str, Reading]], ...] = (
 )
 _SINGLE: tuple[tuple[str, str, Reading], ...] = (
     ("reported_requests", f"Requests with reported usage {_DAY}.", lambda f: f.reported),
+    ("cache_reported_requests", "Of these, requests with a reported cache read.", lambda f: f.cache_reported),
+    ("cache_reported_prompt_tokens", "Prompts of those requests.", lambda f: f.cache_prompt),
     ("unpriced_requests", "Of these, requests without a known price.", lambda f: f.cost.unpriced),
     ("following_read_tokens", "Cached input of calls that follow another.", lambda f: f.follows_read),
     ("preceding_input_tokens", "Whole input of the calls right before those.", lambda f: f.preceding),

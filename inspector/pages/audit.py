@@ -19,12 +19,20 @@ from ctxengine.ledger.queries.paging import BadCursor, Page, parse_cursor
 from inspector.access import Viewer, member
 from inspector.console_contexts import AuditPage
 from inspector.contexts import Shell
-from inspector.filters import AskError, checked, free, moment, read_moment
+from inspector.filters import AskError, checked, free, moment, page_size, read_moment, size_of
 from inspector.pages.operations import operations_tabs
 from inspector.render import Twin, csv_stream, json_stream, show
 
 _FILTERS = ("action", "actor", "target", "from", "to")
-ASKS = {"action": free, "actor": free, "target": free, "from": moment, "to": moment, "after": free}
+ASKS = {
+    "action": free,
+    "actor": free,
+    "target": free,
+    "from": moment,
+    "to": moment,
+    "size": page_size,
+    "after": free,
+}
 CSV_HEADER = ("id", "at", "actor", "action", "target", "reason", "before", "after")
 
 
@@ -44,7 +52,7 @@ def audit(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
             until=read_moment(chosen["to"]) if chosen["to"] else None,
         )
         after = request.GET.get("after", "")
-        query = AuditQuery(where, parse_cursor(after) if after else None)
+        query = AuditQuery(where, parse_cursor(after) if after else None, size_of(request))
     except (AskError, BadCursor) as error:
         problem = str(error)
     if not problem and twin is Twin.CSV:

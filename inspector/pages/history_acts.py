@@ -24,6 +24,7 @@ from inspector.figures import dollars, micro_dollars, number, signed
 from inspector.filters import read_whole
 from inspector.forecast import price_of, tokens_behind
 from inspector.pages.acts import answer, cost_figures
+from inspector.pages.compact_boundary import boundary_page, checkpoints_address
 from inspector.pages.session_compactions import line_or_404
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin
@@ -109,12 +110,16 @@ def _compact(viewer: Viewer, head: SessionHead, spec: Compact, reason: str) -> s
     done = compact(
         actor=viewer.actor, session_id=head.id, spec=spec.model_copy(update={"note": reason})
     )
+    if head.engine == "boundary":
+        return f"{checkpoints_address(viewer, head)}?done={done.outcome}"
     shown = f"&at={done.event}" if done.event else ""
     return f"{_back(viewer, head)}?done={done.outcome}{shown}"
 
 
 def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
     done, blocked = _compact_preview(viewer.actor, head, spec)
+    if head.engine == "boundary":
+        return boundary_page(viewer, head, spec, done, blocked)
     hidden = [("through", str(spec.through))] if spec.through else []
     hidden += [("merge", "1")] if spec.merge else []
     hidden += [] if spec.force else [("unforced", "1")]
@@ -155,7 +160,8 @@ def _compact_preview(
         )
     except ServiceError as refused:
         remedy = refused.extra.get("remedy")
-        return None, f"{refused.detail} Remedy: {remedy}." if remedy else refused.detail
+        told = not remedy or str(remedy) in refused.detail
+        return None, refused.detail if told else f"{refused.detail} Remedy: {remedy}."
     if done.outcome == "unchanged" and spec.through:
         return (
             None,
@@ -170,7 +176,9 @@ def _compact_preview(
 
 def _compact_figures(head: SessionHead, done: Compacted) -> tuple[Figure, ...]:
     figures = [
-        Figure("History", f"{number(done.tokens_before)} → {number(done.tokens_after)}", "tokens"),
+        Figure(
+            "History", f"{number(done.tokens_before)} → {number(done.tokens_after or 0)}", "tokens"
+        ),
     ]
     if done.replaced_through:
         figures.append(
@@ -189,7 +197,7 @@ def _with_writer(
         actor=actor,
         session_id=head.id,
         tokens_before=done.tokens_before,
-        tokens_after=done.tokens_after,
+        tokens_after=done.tokens_after or 0,
     )
     more = (
         Figure("Written by", known.model, "in a job; the figures are of a summary without a model"),
@@ -264,6 +272,7 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
     behind = tokens_behind(actor=viewer.actor, session_id=head.id, sequence=first)
     price = price_of(provider=head.provider, model=head.model, tokens=behind)
     blocked = "It is undone already." if line.state == "undone" else ""
+    blocked = blocked or (line.bar.says if line.bar else "")
     blocked = blocked or ("" if head.state == "open" else "The session has ended.")
     return ActPage(
         shell=shell_of(viewer, head, f"Undo compaction {event}"),

@@ -11,9 +11,18 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ctxengine.ledger.queries.imports import ImportLine, import_detail, import_job, list_imports
-from ctxengine.service.import_transcript import MAX_FILE_BYTES, ImportOutcome, import_file
+from ctxengine.ledger.queries.imports import (
+    ImportLine,
+    every_import,
+    import_detail,
+    import_job,
+    list_imports,
+)
+from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor
+from ctxengine.service.import_transcript import ImportOutcome, import_file
+from ctxengine.service.imports.source import MAX_FILE_BYTES
 from ctxengine.service.imports.start_import import start_import
+from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import (
     Crumb,
@@ -23,7 +32,8 @@ from inspector.contexts import (
     RepairTextPage,
     Shell,
 )
-from inspector.render import Twin, csv_stream, fragment, see_other, show
+from inspector.filters import free, page_size, size_of
+from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
 
 FORMATS = (
     "openai_chat",
@@ -38,15 +48,20 @@ CSV_HEADER = ("sha256", "name", "format", "sessions", "items_in", "items_kept", 
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@member(asks={})
+@member(asks={"size": page_size, "after": free})
 def imports(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     """The list; a POST with a file imports it, or rehearses that."""
     if request.method == "POST":
         return _import(request, viewer)
     if twin is Twin.CSV:
-        rows = (_csv(line) for line in list_imports(viewer.tenant_id))
-        return csv_stream("imports", CSV_HEADER, rows)
-    return show(request, "imports.html", _page(viewer), twin)
+        return csv_stream("imports", CSV_HEADER, map(_csv, every_import(viewer.tenant_id)))
+    if twin is Twin.JSON:
+        return json_stream(every_import(viewer.tenant_id))
+    return show(
+        request,
+        "imports.html",
+        _page(viewer, after=request.GET.get("after", ""), size=size_of(request)),
+    )
 
 
 @require_safe
@@ -146,10 +161,16 @@ def _page(
     outcome: ImportOutcome | None = None,
     problem: str = "",
     rehearsed: bool = False,
+    after: str = "",
+    size: int = PAGE_SIZES[0],
 ) -> ImportsPage:
+    try:
+        found = list_imports(viewer.tenant_id, after=after, size=size)
+    except BadCursor as error:
+        raise ServiceError("invalid_parameter", 400, str(error)) from error
     return ImportsPage(
         shell=Shell(viewer, "Imports", "imports"),
-        imports=list_imports(viewer.tenant_id),
+        page=found,
         may_import=viewer.is_operator,
         limit=_megabytes(_limit()),
         outcome=outcome,

@@ -19,7 +19,7 @@ from ctxengine.ledger.queries.jobs import (
     job_of,
     list_jobs,
 )
-from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Cursor, Page, parse_cursor
+from ctxengine.ledger.queries.paging import BadCursor, Cursor, Page, parse_cursor
 from ctxengine.ledger.queries.sessions import session_titles
 from ctxengine.service.jobs.cancel import cancel_job
 from ctxengine.service.jobs.presence import workers_present
@@ -27,7 +27,7 @@ from ctxengine.service.jobs.retry import retry_job
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, Shell
-from inspector.filters import AskError, checked, free, identifier, one_of
+from inspector.filters import AskError, checked, free, identifier, one_of, page_size, size_of
 from inspector.job_contexts import (
     JobPage,
     JobsPage,
@@ -48,7 +48,7 @@ ASKS = {
     "state": one_of(*STATES),
     "kind": free,
     "session": identifier,
-    "size": one_of(*map(str, PAGE_SIZES)),
+    "size": page_size,
     "after": free,
 }
 CSV_HEADER = (
@@ -70,8 +70,7 @@ def jobs(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
         session = UUID(chosen["session"]) if chosen["session"] else None
         where = JobFilter(chosen["state"], chosen["kind"], session)
         after = request.GET.get("after", "")
-        size = int(request.GET.get("size") or PAGE_SIZES[0])
-        query = JobQuery(where, parse_cursor(after) if after else None, size)
+        query = JobQuery(where, parse_cursor(after) if after else None, size_of(request))
     except (AskError, BadCursor) as error:
         problem = str(error)
     if not problem and twin is Twin.CSV:

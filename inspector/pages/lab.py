@@ -11,23 +11,38 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 from pydantic import ValidationError
 
-from ctxengine.ledger.models import Job, JobState, ReplayCellRow, ReplayRow, SessionRow
+from ctxengine.ledger.models import Job, JobState, ReplayCellRow, ReplayRow
 from ctxengine.ledger.queries.paging import BadCursor, Page, parse_cursor
 from ctxengine.ledger.queries.replays import cells_done, jobs_of, list_replays
-from ctxengine.service.replay.engines import LAB_ENGINES, lab_engine
+from ctxengine.service.replay.engines import lab_engine
 from ctxengine.service.replay.read_replay import cell_of, cells_of, replay_of
 from ctxengine.service.replay.start_replay import start_replay
-from ctxengine.service.replay.wanted import ReplaySettings, ReplayWanted
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, Shell
-from inspector.filters import AskError, checked, free, identifier
-from inspector.lab_contexts import CellPage, LabPage, MatrixCell, ReplayLine, ReplayPage
+from inspector.filters import (
+    AskError,
+    checked,
+    free,
+    identifier,
+    page_size,
+    size_of,
+    whole_number,
+)
+from inspector.lab_contexts import (
+    CellPage,
+    LabForm,
+    LabPage,
+    MatrixCell,
+    ReplayLine,
+    ReplayPage,
+)
 from inspector.lab_curves import curves_of
+from inspector.lab_form import form_for, wanted_by
 from inspector.pages.numbers import whole
 from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
 
-ASKS = {"session": identifier, "after": free}
+ASKS = {"session": identifier, "find": free, "size": page_size, "after": free}
 STEPS_SHOWN = 100
 _UNFINISHED = frozenset({JobState.QUEUED.value, JobState.RUNNING.value})
 _FIGURES = (
@@ -54,12 +69,17 @@ def lab(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
         problem = str(error)
     session = "" if problem else request.GET.get("session", "")
     found = list_replays(
-        viewer.tenant_id, after=after, session_id=UUID(session) if session else None
+        viewer.tenant_id,
+        after=after,
+        size=size_of(request),
+        session_id=UUID(session) if session else None,
     )
     lines = _lines(viewer, found.rows)
     if twin is Twin.JSON and not problem:
         return json_stream(lines)
-    page = _page(viewer, Page(tuple(lines), found.after), session, problem)
+    find = "" if problem else request.GET.get("find", "").strip()
+    form = form_for(viewer, find=find, session=session, given=None)
+    page = _page(viewer, Page(tuple(lines), found.after), form, problem)
     return show(request, "lab.html", page, status=400 if problem else 200)
 
 
@@ -84,7 +104,7 @@ def matrix(request: HttpRequest, viewer: Viewer, replay_id: UUID) -> HttpRespons
 
 
 @require_safe
-@member()
+@member(asks={"from": whole_number})
 def cell(
     request: HttpRequest, viewer: Viewer, replay_id: UUID, number: int, twin: Twin
 ) -> HttpResponseBase:
@@ -121,19 +141,8 @@ def cell(
 
 def _start(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     viewer.must_operate("Replaying")
-    given = request.POST
-    session = given.get("session", "").strip()
     try:
-        wanted = ReplayWanted(
-            session=session,  # type: ignore[arg-type]
-            engines=tuple(given.getlist("engine")),
-            models=tuple(part for part in given.get("models", "").split(",") if part.strip()),
-            settings=ReplaySettings(
-                budget=given.get("budget", "").replace(",", "").strip() or None,  # type: ignore[arg-type]
-                ttl=given.get("ttl") or None,  # type: ignore[arg-type]
-                turn_gap=given.get("turn_gap", "").strip() or None,  # type: ignore[arg-type]
-            ),
-        )
+        wanted = wanted_by(request.POST)
         row = start_replay(actor=viewer.actor, wanted=wanted, cause="the lab")
     except ValidationError as error:
         first = error.errors()[0]
@@ -147,23 +156,17 @@ def _start(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 def _refused(request: HttpRequest, viewer: Viewer, problem: str, status: int) -> HttpResponse:
     found = list_replays(viewer.tenant_id)
     lines = Page(tuple(_lines(viewer, found.rows)), found.after)
-    page = _page(viewer, lines, request.POST.get("session", ""), problem)
-    return show(request, "lab.html", page, status=status)
+    session = request.POST.get("session", "")
+    form = form_for(viewer, find="", session=session, given=request.POST)
+    return show(request, "lab.html", _page(viewer, lines, form, problem), status=status)
 
 
-def _page(viewer: Viewer, lines: Page[ReplayLine], session: str, problem: str) -> LabPage:
-    row = None
-    if session and not problem:
-        row = SessionRow.objects.filter(tenant_id=viewer.tenant_id, id=session).first()
+def _page(viewer: Viewer, lines: Page[ReplayLine], form: LabForm, problem: str) -> LabPage:
     return LabPage(
         shell=Shell(viewer, "Replay lab", "lab"),
         page=lines,
-        engines=tuple(LAB_ENGINES.values()),
-        session=session,
-        title=row.title if row is not None else "",
-        models=f"{row.provider}/{row.model}" if row is not None else "",
+        form=form if viewer.is_operator else None,
         problem=problem,
-        may_start=viewer.is_operator,
     )
 
 

@@ -6,27 +6,22 @@ import re
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from ctxengine.engine.capacity.profile import CapacityProfile, Stale, measured, why_stale
 from ctxengine.ledger.queries.capacity import (
     ModelLine,
     model_detail,
     model_lines,
-    newest_probe,
 )
 from ctxengine.service.clock import utc_now
-from ctxengine.service.probe.job import start_probe
 from ctxengine.service.probe.profiles import is_local, profile_of
-from ctxengine.service.probe.run_probe import ProbeWanted
 from ctxengine.service.probe.sibling import cheapest_of_family
-from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.capacity_contexts import ModelPage, ModelsPage, ModelView
 from inspector.contexts import Crumb, Shell
-from inspector.filters import read_whole
 from inspector.ladder_plot import ladder_plot
-from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
+from inspector.render import Twin, csv_stream, fragment, json_stream, show
 
 CSV_HEADER = (
     "provider", "model", "sessions", "declared_window", "verified_window", "horizon", "confidence", "measured_at",
@@ -39,7 +34,6 @@ STALE_WORDS = {
     Stale.OLD: "too old",
 }
 """Why a new probe is due."""
-_LEAST_MOST = (500, 2_000_000)
 _ADDRESSED = re.compile(r"[a-z-]{2,32}/[^\x00-\x1f]{1,200}?")
 
 
@@ -57,13 +51,11 @@ def models(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_safe
 @member()
 def model(request: HttpRequest, viewer: Viewer, key: str, twin: Twin) -> HttpResponseBase:
-    """One model; a POST starts a probe of it."""
+    """One model."""
     provider, _, name = key.partition("/")
-    if request.method == "POST":
-        return _probe(request, viewer, provider, name)
     page = _page(viewer, provider, name)
     if twin is Twin.JSON:
         return json_stream([page.detail])
@@ -83,7 +75,7 @@ def ladder(request: HttpRequest, viewer: Viewer, key: str) -> HttpResponse:
     return answer
 
 
-def _page(viewer: Viewer, provider: str, name: str, problem: str = "") -> ModelPage:
+def _page(viewer: Viewer, provider: str, name: str) -> ModelPage:
     detail = model_detail(viewer.tenant_id, provider, name)
     if detail is None:
         raise Http404("No session used such a model, and it was never measured.")
@@ -96,34 +88,7 @@ def _page(viewer: Viewer, provider: str, name: str, problem: str = "") -> ModelP
         detail=detail,
         plot=ladder_plot(view.profile) if view.profile.provenance.observations else None,
         probe=detail.probe,
-        problem=problem,
         key=title,
-    )
-
-
-def _probe(request: HttpRequest, viewer: Viewer, provider: str, name: str) -> HttpResponseBase:
-    viewer.must_operate("Probing")
-    most = request.POST.get("most", "").replace(",", "").strip()
-    largest = read_whole(most, most=_LEAST_MOST[1]) if most else None
-    if most and (largest is None or largest < _LEAST_MOST[0]):
-        problem = f"The highest prompt is a number of tokens from {_LEAST_MOST[0]:,} to {_LEAST_MOST[1]:,}, or left empty."
-        return show(request, "model.html", _page(viewer, provider, name, problem), status=400)
-    wanted = ProbeWanted(
-        provider=provider,
-        model=name,
-        largest=largest,
-        hosted=bool(request.POST.get("hosted")),
-        exact=bool(request.POST.get("exact")),
-    )
-    try:
-        if newest_probe(viewer.tenant_id, provider, name) is None:
-            _page(viewer, provider, name)
-        start_probe(actor=viewer.actor, wanted=wanted, cause="the page of the model")
-    except ServiceError as error:
-        page = _page(viewer, provider, name, error.detail)
-        return show(request, "model.html", page, status=error.status)
-    return see_other(
-        reverse("inspector:model", args=[viewer.slug, f"{provider}/{name}", Twin.HTML])
     )
 
 

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from ctxengine.ledger.queries.personas import (
     PersonaLine,
     RevisionLine,
+    every_persona,
     persona_lines,
     principal_is_known,
     revision_lines,
@@ -18,7 +19,7 @@ from ctxengine.service.plan_specs import EditPersona, PersonaView
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
 from inspector.contexts import Crumb, Shell
-from inspector.filters import free
+from inspector.filters import free, page_size, size_of
 from inspector.pages.acts import reason_of
 from inspector.pages.numbers import whole
 from inspector.pages.persona_draft import draft_of, fields_of, preview_of
@@ -31,7 +32,7 @@ CSV_HEADER = (
     "principal", "revision", "entries", "tokens", "open_sessions", "note", "saved_by", "saved_at",
 )  # fmt: skip
 REVISION_HEADER = ("revision", "entries", "tokens", "difference", "note", "saved_by", "saved_at")
-ASKS = {"open": free}
+ASKS = {"open": free, "size": page_size, "after": free}
 
 
 class PrincipalConverter:
@@ -55,14 +56,15 @@ def personas(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
     wanted = request.GET.get("open", "").strip()
     if wanted:
         return see_other(_address(viewer, wanted[:200]))
-    lines = persona_lines(viewer.tenant_id)
     if twin is Twin.CSV:
-        return csv_stream("personas", CSV_HEADER, (_csv(line) for line in lines))
+        return csv_stream("personas", CSV_HEADER, map(_csv, every_persona(viewer.tenant_id)))
     if twin is Twin.JSON:
-        return json_stream(lines)
-    return show(
-        request, "personas.html", PersonasPage(Shell(viewer, "Personas", "personas"), lines)
+        return json_stream(every_persona(viewer.tenant_id))
+    found = persona_lines(
+        viewer.tenant_id, after=request.GET.get("after", ""), size=size_of(request)
     )
+    page = PersonasPage(Shell(viewer, "Personas", "personas"), found)
+    return show(request, "personas.html", page)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
+from ctxengine.engine.explain import checkpoint_span
 from ctxengine.engine.manifest import Budget
 from ctxengine.ledger.queries.guards import verdicts_on
 from ctxengine.ledger.queries.request import RequestDetail, neighbours, request_detail
@@ -18,7 +19,7 @@ from inspector.contexts import Crumb, Shell, Tab
 from inspector.figures import number
 from inspector.pages.request_walk import walk_of, within
 from inspector.pages.session_frame import head_or_404, session_address, session_title
-from inspector.reasons import OUTCOME_WORDS, class_title, cut_in_words, yield_in_words
+from inspector.reasons import OUTCOME_WORDS, class_title, history_in_words, yield_in_words
 from inspector.render import Twin
 from inspector.request_contexts import RequestFrame, Walk
 from inspector.ruler import ruler_of
@@ -71,8 +72,9 @@ def frame_of(
             )
             for step in request.manifest.yields
         ),
-        cut=cut_in_words(request.manifest.cut),
-        budget=tuple(_arithmetic(request.budget)),
+        cut=history_in_words(request.manifest),
+        on_checkpoint=checkpoint_span(request.manifest) is not None,
+        budget=tuple(_arithmetic(request.budget, request.engine)),
         unattributed=unattributed,
         accounted=accounted,
         markers=tuple(_markers(request)),
@@ -147,7 +149,24 @@ def _reconciled(request: RequestDetail) -> tuple[int | None, int | None]:
     return accounted, billed - accounted
 
 
-def _arithmetic(budget: Budget) -> Iterator[tuple[str, str, int | None]]:
+def _arithmetic(budget: Budget, engine: str) -> Iterator[tuple[str, str, int | None, bool]]:
+    for name, how, tokens in _figures(budget):
+        yield name, how, tokens, False
+    over = budget.tool_results - budget.tool_results_cap
+    cap = f"of at most {number(budget.tool_results_cap)}, a quarter of the body"
+    if over > 0:
+        why = (
+            "this engine shortens nothing settled"
+            if engine == "boundary"
+            else "nothing more of them yields"
+        )
+        cap += f"; {number(over)} over it: {why}"
+    yield "tool results", cap, budget.tool_results, over > 0
+    yield "request", "prefix and everything in the body", budget.request, False
+    yield "free", "usable − request", budget.free, False
+
+
+def _figures(budget: Budget) -> Iterator[tuple[str, str, int | None]]:
     smaller = "window" if budget.policy_cap is None else "the smaller of window and policy cap"
     yield "window", "what the model takes", budget.window
     yield "policy cap", "what the policy allows", budget.policy_cap
@@ -161,13 +180,6 @@ def _arithmetic(budget: Budget) -> Iterator[tuple[str, str, int | None]]:
     yield "knowledge, recall", "what of row 13 may yield", budget.fresh
     yield "room for history", "body − never yields − row 13", budget.history_room
     yield "history", "closed turns kept", budget.history
-    yield (
-        "tool results",
-        f"of at most {number(budget.tool_results_cap)}, a quarter of the body",
-        budget.tool_results,
-    )
-    yield "request", "prefix and everything in the body", budget.request
-    yield "free", "usable − request", budget.free
 
 
 def _markers(request: RequestDetail) -> Iterator[tuple[str, str, str]]:

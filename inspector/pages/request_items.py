@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
 from ctxengine.engine.ids import EventSeq, ItemId, parse_item_id
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.manifest import Cut, Form, Manifest, Span
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.items import ItemFilter, ItemLine, item_window
 from inspector.access import Viewer, member
+from inspector.figures import number, size
 from inspector.filters import free, one_of, whole_number
 from inspector.pages.numbers import whole
 from inspector.pages.request_frame import frame_of, shell_of
@@ -22,6 +25,9 @@ from inspector.render import Twin, csv_stream, show
 from inspector.request_contexts import ItemsPage, ItemView, RequestFrame, SpanView
 
 WINDOW = 100
+_ROW_NINE = 9
+_EXCERPTS = frozenset({Form.EXCERPT.value, Form.WINDOW.value})
+_WHOLES = _EXCERPTS | {Form.WHOLE.value}
 _EXPORT_WINDOW = 1_000
 """Items read at once for a twin; the CSV has all of them, the JSON names the way to older ones."""
 _FILTERS = ("kind", "trust", "form", "row", "span")
@@ -47,14 +53,14 @@ def request_items(
 ) -> HttpResponseBase:
     """The newest items of the request in its own order, with filters and a way to older ones."""
     frame = frame_of(viewer, request_id, "request-items", request)
-    spans = _chosen(request, frame.request.manifest)
+    wanted = _chosen(request, frame.request.manifest)
     cut = frame.request.manifest.cut
     if twin is Twin.CSV:
-        every = _every(request, viewer, frame, spans)
+        every = _every(request, viewer, frame, wanted)
         return csv_stream("items", CSV_HEADER, (_csv(item) for item in every))
-    size = WINDOW if twin is Twin.HTML else _EXPORT_WINDOW
+    most = WINDOW if twin is Twin.HTML else _EXPORT_WINDOW
     below = request.GET.get("below", "")
-    items, older = _items(request, viewer, frame, spans, size, below)
+    items, older = _items(request, viewer, frame, wanted, most, below)
     page = ItemsPage(
         shell=shell_of(viewer, frame, "request-items", "Items"),
         frame=frame,
@@ -72,27 +78,77 @@ def request_items(
     return show(request, "request_items.html", page, twin)
 
 
-def _chosen(request: HttpRequest, manifest: Manifest) -> list[Span]:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which items are listed: those whose one fate is among the chosen spans, or that a chosen span stands in for."""
+
+    spans: tuple[Span, ...]
+    """All of the manifest: an item's fate is looked for among them."""
+    chosen: frozenset[int]
+    """Places of the chosen ones."""
+
+    def bounds(self) -> list[tuple[ItemId, EventSeq]]:
+        """Ranges that the chosen spans hold."""
+        return [
+            _bounds(span)
+            for place, span in enumerate(self.spans)
+            if place in self.chosen and span.from_item
+        ]
+
+    def fate(self, line: ItemLine) -> Span | None:
+        """The one span that says how an item stands in the request; None where that one was not asked for."""
+        place = _fate(line, self.spans)
+        if place is None:
+            return None
+        span = self.spans[place]
+        told = span.form is Form.OUT and any(
+            _stands_in(self.spans[chosen]) and _holds(self.spans[chosen], line.id)
+            for chosen in self.chosen
+        )
+        return span if told or place in self.chosen else None
+
+
+def _chosen(request: HttpRequest, manifest: Manifest) -> _Wanted:
     """The spans asked for: those in the request, unless one or one form is named."""
+    spans = tuple(manifest.spans)
     place = whole(request, "span")
     if place is not None:
-        if place >= len(manifest.spans):
+        if place >= len(spans):
             raise Http404("No such span.")
-        return [manifest.spans[place]]
+        return _Wanted(spans, frozenset({place}))
     form, row = request.GET.get("form", ""), whole(request, "row")
-    spans = [span for span in manifest.spans if row is None or span.row == row]
+    return _Wanted(
+        spans,
+        frozenset(
+            place
+            for place, span in enumerate(spans)
+            if (row is None or span.row == row) and _asked(span, form, row)
+        ),
+    )
+
+
+def _asked(span: Span, form: str, row: int | None) -> bool:
     if form:
-        return [span for span in spans if span.form.value == form]
-    return [span for span in spans if span.form not in (Form.OUT, Form.EMPTY)]
+        # Excerpts have no span of their own: they stand among what is whole.
+        return span.form.value == (Form.WHOLE.value if form in _EXCERPTS else form)
+    if span.form in (Form.OUT, Form.EMPTY):
+        return False
+    # What stands in for items is no item: those are listed where its row is asked for, as what they are.
+    return row is not None or not _stands_in(span)
+
+
+def _stands_in(span: Span) -> bool:
+    """Whether a span is a text of ours about a range of items, and not these items."""
+    return span.row == _ROW_NINE
 
 
 def _every(
-    request: HttpRequest, viewer: Viewer, frame: RequestFrame, spans: list[Span]
+    request: HttpRequest, viewer: Viewer, frame: RequestFrame, wanted: _Wanted
 ) -> Iterator[ItemView]:
     """All items of the filter, the newest window first."""
     below = request.GET.get("below", "")
     while True:
-        items, below = _items(request, viewer, frame, spans, _EXPORT_WINDOW, below)
+        items, below = _items(request, viewer, frame, wanted, _EXPORT_WINDOW, below)
         yield from items
         if not below:
             return
@@ -102,11 +158,11 @@ def _items(
     request: HttpRequest,
     viewer: Viewer,
     frame: RequestFrame,
-    spans: list[Span],
-    size: int,
+    wanted: _Wanted,
+    most: int,
     below: str,
 ) -> tuple[tuple[ItemView, ...], str]:
-    bounds = [_bounds(span) for span in spans if span.from_item]
+    bounds = wanted.bounds()
     if not bounds:
         return (), ""
     where = ItemFilter(
@@ -119,13 +175,15 @@ def _items(
         viewer.tenant_id,
         frame.request.session_id,
         where,
-        size=size,
+        size=most,
         below=_item_or_404(below) if below else None,
     )
     cut = frame.request.manifest.cut
-    placed = [(line, _span_of(line, spans)) for line in window.items]
+    placed = [(line, wanted.fate(line)) for line in window.items]
+    engine, asked = frame.request.engine, request.GET.get("form", "")
+    views = [_view(line, span, cut, engine) for line, span in placed if span is not None]
     return (
-        tuple(_view(line, span, cut) for line, span in placed if span is not None),
+        tuple(view for view in views if asked not in _WHOLES or view.form == asked),
         window.older,
     )
 
@@ -147,17 +205,36 @@ def _item_or_404(text: str) -> ItemId:
         raise Http404(str(error)) from error
 
 
-def _span_of(line: ItemLine, spans: list[Span]) -> Span | None:
-    """The span that holds an item; a result belongs to a shortening span where one covers it."""
-    holding = [span for span in spans if span.from_item and _holds(span, line.id)]
-    if len(holding) < 2:
-        return holding[0] if holding else None
+def _fate(line: ItemLine, spans: Sequence[Span]) -> int | None:
+    """Place of the span that says how an item stands: the narrowest of those that hold it.
+
+    Among equals a result belongs to the span that shortens it, and anything else to one that does not.
+    """
+    holding = [
+        place
+        for place, span in enumerate(spans)
+        if span.from_item and not _stands_in(span) and _holds(span, line.id)
+    ]
+    if not holding:
+        return None
     shortened = line.kind == ItemKind.TOOL_RESULT
-    fitting = [span for span in holding if (span.form is not Form.WHOLE) == shortened]
-    return (fitting or holding)[0]
+
+    def rank(place: int) -> tuple[int, bool, int]:
+        first, last = _bounds(spans[place])
+        fits = (spans[place].form is not Form.WHOLE) == shortened
+        return last - first.sequence, not fits, place
+
+    return min(holding, key=rank)
 
 
-def _view(line: ItemLine, span: Span, cut: Cut) -> ItemView:
+def _view(line: ItemLine, span: Span, cut: Cut, engine: str) -> ItemView:
+    if span.form is Form.WHOLE and line.excerpt_limit:
+        form = Form.WINDOW if engine in WINDOWED_ENGINES else Form.EXCERPT
+        reason = (
+            f"▲ {size(line.bytes_len)}, over the {number(line.excerpt_limit)} bytes that one result may take: both ends stand"
+            f" here, recall gives the whole; {why(span, cut)}"
+        )
+        return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, line.tokens)
     # A pointer span may cover whole steps, of which only the results are shortened.
     shortened = span.form is Form.POINTER and line.kind != ItemKind.TOOL_RESULT
     form = Form.WHOLE if shortened else span.form

@@ -12,7 +12,7 @@ from ctxengine.engine.manifest import Form, Manifest, Reason, RowTotal, Span
 from inspector.access import Viewer, member
 from inspector.figures import number
 from inspector.pages.request_frame import frame_of, shell_of
-from inspector.reasons import FORM_WORDS, WORDS, why
+from inspector.reasons import FORM_WORDS, STAND_INS, WORDS, figures_of, why
 from inspector.render import Twin, show
 from inspector.request_contexts import RowLine, RowsPage
 from inspector.ruler import region_sum
@@ -20,6 +20,7 @@ from inspector.trust import lowest_first
 
 _BAR = 90
 _NEAR = 0.8
+_ROW_NINE = 9
 
 
 @require_safe
@@ -76,8 +77,19 @@ def _words(total: RowTotal, spans: list[Span]) -> list[str]:
     return [_span_words(span) for span in placed] or [WORDS[total.reason]]
 
 
+def _stand_in_words(span: Span) -> str:
+    """What stands for a range of events, by what it is and what it stands for."""
+    first, last = ((item or "").partition(".")[0] for item in (span.from_item, span.to_item))
+    what = STAND_INS.get(span.reason, FORM_WORDS[span.form])
+    told = figures_of(span)
+    words = f"{what} for events {number(int(first))} to {number(int(last))}"
+    return f"{words} ({told})" if told else words
+
+
 def _span_words(span: Span) -> str:
     items = f"{number(span.items)} item" + ("" if span.items == 1 else "s")
     place = f"{span.from_item} to {span.to_item}" if span.items > 1 else f"{span.from_item}"
+    if span.row == _ROW_NINE:
+        return _stand_in_words(span)
     form = "results as pointers" if span.form is Form.POINTER else FORM_WORDS[span.form]
     return f"{items}, {place}, {form}: {why(span)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, QueryDict
@@ -12,7 +12,14 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.engine.budget.classes import YIELD_ORDER, BudgetClass
 from ctxengine.engine.cache.verdict import VerdictClass
-from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Cursor, Page, parse_cursor
+from ctxengine.ledger.queries.paging import (
+    BadCursor,
+    Cursor,
+    Page,
+    Total,
+    parse_cursor,
+    total_of,
+)
 from ctxengine.ledger.queries.request_facets import RequestFacets, request_facets
 from ctxengine.ledger.queries.requests import (
     RequestFilter,
@@ -20,11 +27,22 @@ from ctxengine.ledger.queries.requests import (
     RequestQuery,
     every_request,
     list_requests,
+    narrowed_requests,
     request_models,
 )
 from inspector.access import Viewer, member
 from inspector.contexts import Option, RequestsPage, Select, Shell
-from inspector.filters import AskError, checked, free, identifier, moment, one_of, read_moment
+from inspector.filters import (
+    AskError,
+    checked,
+    free,
+    identifier,
+    moment,
+    one_of,
+    page_size,
+    read_moment,
+    size_of,
+)
 from inspector.live import list_news
 from inspector.querylang import (
     QueryError,
@@ -73,9 +91,10 @@ ASKS = {
     "cause": free,
     "session": identifier,
     "disagreement": one_of("1"),
-    "usage": one_of("reported", "unreported", "unusable"),
+    "usage": one_of("reported", "unreported", "unusable", "no_cache_figures"),
     "from": moment,
     "to": moment,
+    "size": page_size,
     "after": free,
     "ticked": one_of("0", "1"),
 }
@@ -99,7 +118,7 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         checked(request, ASKS)
         where = filter_of(request.GET)
         after = request.GET.get("after", "")
-        query = RequestQuery(where, parse_cursor(after) if after else None, PAGE_SIZES[0])
+        query = RequestQuery(where, parse_cursor(after) if after else None, size_of(request))
     except (QueryError, BadCursor, AskError) as error:
         problem = str(error)
     if not problem and twin is Twin.CSV:
@@ -119,6 +138,7 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         selects=_selects(facets, request_models(viewer.tenant_id)),
         facets=facets,
         page=found,
+        total=None if problem else _total(viewer, query, found),
         narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != RequestFilter() or bool(problem),
         address=request.GET.urlencode(),
@@ -126,6 +146,18 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
     )
     answer = Twin.HTML if twin is Twin.HTML else Twin.JSON
     return show(request, "requests.html", page, answer, 400 if problem else 200)
+
+
+def _total(viewer: Viewer, query: RequestQuery, found: Page[RequestLine]) -> Total | None:
+    """How many requests the filter has, where that is cheap to say: on one page, or by plain columns."""
+    where = query.where
+    if query.after is None and not found.after:
+        return Total(len(found.rows), False)
+    columns: dict[str, Any] = dict.fromkeys(("engine", "model", "status", "origin", "provider"), "")
+    columns |= dict.fromkeys(("epoch_over", "session_id", "since", "until"))
+    if replace(where, **columns) != RequestFilter():
+        return None
+    return total_of(narrowed_requests(viewer.tenant_id, where))
 
 
 def _news(request: HttpRequest, viewer: Viewer, found: Page[RequestLine]) -> str:

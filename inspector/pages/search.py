@@ -39,8 +39,10 @@ from inspector.filters import (
     identifier,
     moment,
     one_of,
+    page_size,
     read_moment,
     read_whole,
+    size_of,
     whole_number,
 )
 from inspector.querylang import QueryError, agreed, one_of_terms, read_query, trust_of
@@ -63,6 +65,7 @@ ASKS = {
     "session": identifier,
     "from": moment,
     "to": moment,
+    "size": page_size,
     "after": free,
 }
 CSV_HEADER = (
@@ -98,7 +101,7 @@ def search(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase
     if catching_up:
         ask_for_index_of(viewer.tenant_id)
     none: Page[Hit] = Page((), "")
-    query = SearchQueryPage(where, after)
+    query = SearchQueryPage(where, after, size_of(request))
     page = SearchPage(
         shell=Shell(viewer, "Search", "search"),
         query=text,

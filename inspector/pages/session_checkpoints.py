@@ -18,17 +18,22 @@ from inspector.access import Viewer, member
 from inspector.act_contexts import ActPage, Figure
 from inspector.checkpoint_contexts import CheckpointsPage, OperationView
 from inspector.figures import signed
-from inspector.filters import one_of, whole_number
+from inspector.filters import free, one_of, page_size, size_of, whole_number
 from inspector.pages.acts import answer
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, csv_stream, json_stream, show
+from inspector.windows import window
 
 CSV_HEADER = (
     "event", "at", "kind", "state", "first", "through", "turns", "units", "tokens_before",
     "tokens_after", "counted", "bytes", "written_by", "recovered", "source_sha256", "contract_sha256",
 )  # fmt: skip
-ASKS = {"at": whole_number, "done": one_of("undone")}
+_DONE = {
+    "undone": "The checkpoint is undone; the one before it counts again.",
+    "queued": "A job asks the provider; the checkpoint stands here once it is installed.",
+}
+ASKS = {"at": whole_number, "done": one_of(*_DONE), "size": page_size, "after": free}
 _OPERATIONS = 20
 
 
@@ -47,18 +52,23 @@ def session_checkpoints(
         )
     if twin is Twin.JSON:
         return json_stream(line.as_json() for line in found.lines)
+    after, size = request.GET.get("after", ""), size_of(request)
+    shown = window(found.lines, after, lambda line: line.event.sequence, size)
+    operations = tuple(_operation(line) for line in found.operations[:_OPERATIONS])
     page = CheckpointsPage(
         shell=shell_of(viewer, head, "Checkpoints"),
         frame=frame_of(viewer, head, "session-checkpoints"),
-        lines=found.lines,
+        lines=shown.rows,
+        after=shown.after,
         detail=_detail(found.lines, whole(request, "at")),
-        operations=tuple(_operation(line) for line in found.operations[:_OPERATIONS]),
+        operations=operations,
+        failed=next((view for view in operations[:1] if view.outcome == "failed"), None),
         jobs=list_jobs(
             viewer.tenant_id,
             JobQuery(JobFilter(state="unfinished", kind=KIND, session_id=head.id)),
         ).rows,
         may_act=viewer.is_operator and head.state == "open",
-        undone=request.GET.get("done", "") == "undone",
+        done=_DONE.get(request.GET.get("done", ""), ""),
     )
     return show(request, "session_checkpoints.html", page)
 
@@ -88,6 +98,7 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
     line = _line(checkpoints_of(actor=viewer.actor, session_id=head.id).lines, event)
     point = line.point
     blocked = "It is undone already." if line.state == "undone" else ""
+    blocked = blocked or (line.bar.says if line.bar else "")
     return ActPage(
         shell=shell_of(viewer, head, f"Undo checkpoint {event}"),
         frame=frame_of(viewer, head, "session-checkpoints"),

@@ -30,10 +30,11 @@ from inspector.act_contexts import (
     TileLine,
     WriterView,
 )
-from inspector.filters import one_of, whole_number
+from inspector.filters import free, one_of, page_size, size_of, whole_number
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, csv_stream, json_stream, show
+from inspector.windows import window
 
 MOST_SPANS = 200
 CSV_HEADER = (
@@ -53,7 +54,7 @@ _DONE = {
     "excluded": "Excluded: a notice stands in its place from the next step on.",
     "automatic": "Released: the policy decides again.",
 }
-ASKS = {"at": whole_number, "done": one_of(*_DONE)}
+ASKS = {"at": whole_number, "done": one_of(*_DONE), "size": page_size, "after": free}
 
 
 @require_safe
@@ -71,7 +72,13 @@ def session_compactions(
     page = CompactionsPage(
         shell=shell_of(viewer, head, "Compactions"),
         frame=frame_of(viewer, head, "session-compactions"),
-        compactions=tuple(_view(line) for line in found.lines),
+        page=window(
+            tuple(_view(line) for line in found.lines),
+            request.GET.get("after", ""),
+            lambda view: view.event,
+            size_of(request),
+        ),
+        total=len(found.lines),
         detail=_detail(found, whole(request, "at")),
         tiles=tuple(_tile(tile) for tile in found.tiles),
         refusals=event_page(
@@ -165,6 +172,7 @@ def _view(line: CompactionLine) -> CompactionView:
         source_sha256=payload["source_sha256"],
         spans=len(line.result.elided) if line.result else 0,
         writer=writer_view(payload.get("writer")),
+        bar=line.bar,
     )
 
 

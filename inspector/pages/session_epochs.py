@@ -20,18 +20,19 @@ from inspector.access import Viewer, member
 from inspector.act_contexts import EpochDiffPage, EpochsPage, EpochView, Figure
 from inspector.contexts import Crumb
 from inspector.epochdiff import PlanComparison, compare_plans
-from inspector.filters import whole_number
+from inspector.filters import free, page_size, size_of, whole_number
 from inspector.forecast import rotation_at_next_run
 from inspector.pages.acts import cost_figures
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
 from inspector.render import Twin, csv_stream, json_stream, show
+from inspector.windows import window
 
 CSV_HEADER = (
     "epoch", "reasons", "note", "actor", "prefix_tokens", "recached_tokens", "price_usd",
     "prefix_sha256", "wire_prefix_sha256", "sequence", "created_at",
 )  # fmt: skip
-ASKS = {"made": whole_number}
+ASKS = {"made": whole_number, "size": page_size, "after": free}
 
 
 @require_safe
@@ -52,7 +53,13 @@ def session_epochs(
     page = EpochsPage(
         shell=shell_of(viewer, head, "Epochs"),
         frame=frame_of(viewer, head, "session-epochs"),
-        epochs=views,
+        page=window(
+            views,
+            request.GET.get("after", ""),
+            lambda view: view.line.epoch,
+            size_of(request),
+        ),
+        total=len(views),
         recached_tokens=sum(view.act.recached_tokens for view in views if view.act),
         price_usd=f"{sum(known):f}" if known else None,
         unpriced=len(prices) - len(known),

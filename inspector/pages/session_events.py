@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -17,8 +18,9 @@ from ctxengine.ledger.queries.events import (
     event_page,
     event_types,
 )
+from ctxengine.ledger.queries.session import SessionHead
 from inspector.access import Viewer, member
-from inspector.contexts import Crumb, EventBodyPage, EventsPage, Shell
+from inspector.contexts import Crumb, EventBodyPage, EventRows, EventsPage, Shell
 from inspector.filters import one_of, whole_number
 from inspector.itemview import SHOWN_CHARS
 from inspector.live import session_news
@@ -30,7 +32,7 @@ from inspector.pages.session_frame import (
     session_title,
     shell_of,
 )
-from inspector.render import Twin, csv_stream, json_stream, raw_download, show
+from inspector.render import Twin, csv_stream, fragment, json_stream, raw_download, show
 
 MEANINGS = {rule.type.value: rule.meaning for rule in EVENT_RULES}
 CSV_HEADER = (
@@ -43,7 +45,9 @@ ASKS = {
     "type": one_of(*(rule.type.value for rule in EVENT_RULES)),
     "at": whole_number,
     "before": whole_number,
+    "follow": one_of("1"),
 }
+_NONE = 204
 
 
 @require_safe
@@ -63,13 +67,15 @@ def session_events(
     before = whole(request, "before")
     if opened is not None and before is None:
         before = opened + 20
+    newest = before is None
+    follow = newest and bool(request.GET.get("follow"))
     page = EventsPage(
         shell=shell_of(
             viewer,
             head,
             "Events",
             ""
-            if before is not None
+            if follow or not newest
             else session_news(viewer, head.id, tab="events", seen=head.last_sequence, kind=kind),
         ),
         frame=frame_of(viewer, head, "session-events"),
@@ -78,8 +84,53 @@ def session_events(
         chosen=kind,
         meanings=MEANINGS,
         opened=opened,
+        newest=newest,
+        follow=follow,
+        **_addresses(viewer, head),
     )
     return show(request, "session_events.html", page)
+
+
+@require_safe
+@member(asks={"type": ASKS["type"], "before": whole_number, "after": whole_number})
+def event_rows(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
+    """Further lines: those before an event, or those that came after it; 204 where none came."""
+    head, kind = head_or_404(viewer, session_id), request.GET.get("type", "")
+    after, before = whole(request, "after"), whole(request, "before")
+    seen = None if after is None else min(head.last_sequence, after + SHOWN)
+    if after is not None and seen is not None:
+        if seen <= after:
+            return HttpResponse(status=_NONE)
+        # The one that the page shows is read again, so that the next one's link to it is checked.
+        found = event_page(
+            viewer.tenant_id, head.id, at_least=after, before=seen + 1, kind=kind, size=SHOWN + 1
+        )
+        found = replace(
+            found,
+            events=tuple(event for event in found.events if event.sequence > after),
+            broken=tuple(place for place in found.broken if place > after),
+        )
+    else:
+        found = event_page(viewer.tenant_id, head.id, before=before, kind=kind, size=SHOWN)
+    page = EventRows(
+        slug=viewer.slug,
+        session_id=head.id,
+        events=found,
+        chosen=kind,
+        meanings=MEANINGS,
+        seen=seen,
+        **_addresses(viewer, head),
+    )
+    return fragment(request, "f/events.html", page)
+
+
+def _addresses(viewer: Viewer, head: SessionHead) -> dict[str, str]:
+    named = {"events_url": "session-events", "rows_url": "session-event-rows"}
+    ends = {"events_url": [Twin.HTML], "rows_url": []}
+    return {
+        name: reverse(f"inspector:{route}", args=[viewer.slug, head.id, *ends[name]])
+        for name, route in named.items()
+    }
 
 
 @require_safe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -204,16 +205,19 @@ def _tasks(state: WorkingState) -> tuple[StateEntry, ...]:
 
 def _facts(state: WorkingState) -> tuple[StateEntry, ...]:
     return tuple(
-        _entry(
-            "facts",
-            one.statement,
-            one.trust.value,
-            one.sequence,
-            id=one.id,
-            status="claim" if one.is_claim else "",
-            sources=one.source_event_ids,
-            origin=one.origin,
-            detail=f"established {_moment(one.established_at)}" if one.established_at else "",
+        replace(
+            _entry(
+                "facts",
+                one.statement,
+                one.trust.value,
+                one.sequence,
+                id=one.id,
+                status="claim" if one.is_claim else "",
+                sources=one.source_event_ids,
+                origin=one.origin,
+                detail=f"established {_moment(one.established_at)}" if one.established_at else "",
+            ),
+            established_at=one.established_at or "",
         )
         for one in state.facts
     )

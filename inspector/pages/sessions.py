@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
@@ -11,18 +12,35 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.engine.budget.classes import YIELD_ORDER
 from ctxengine.engine.events import EventType
-from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor, Cursor, Page, parse_cursor
+from ctxengine.ledger.queries.paging import (
+    BadCursor,
+    Cursor,
+    Page,
+    Total,
+    parse_cursor,
+    total_of,
+)
 from ctxengine.ledger.queries.sessions import (
     SessionFilter,
     SessionLine,
     SessionQuery,
     every_session,
     list_sessions,
+    narrowed_sessions,
     session_facets,
 )
 from inspector.access import Viewer, member
 from inspector.contexts import SessionsPage, Shell
-from inspector.filters import AskError, checked, free, moment, one_of, read_moment
+from inspector.filters import (
+    AskError,
+    checked,
+    free,
+    moment,
+    one_of,
+    page_size,
+    read_moment,
+    size_of,
+)
 from inspector.live import list_news
 from inspector.querylang import (
     QueryError,
@@ -67,7 +85,7 @@ ASKS = {
     "has": one_of(*HAPPENED),
     "from": moment,
     "to": moment,
-    "size": one_of(*map(str, PAGE_SIZES)),
+    "size": page_size,
     "after": free,
 }
 CSV_HEADER = (
@@ -92,7 +110,7 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         query = SessionQuery(
             where,
             after=parse_cursor(after) if after else None,
-            size=int(request.GET.get("size") or PAGE_SIZES[0]),
+            size=size_of(request),
         )
     except (QueryError, BadCursor, AskError) as error:
         problem = str(error)
@@ -102,6 +120,7 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
     if not problem and twin is Twin.JSON:
         return json_stream(every_session(viewer.tenant_id, where))
     found: Page[SessionLine] = Page((), "") if problem else list_sessions(viewer.tenant_id, query)
+    facets = session_facets(viewer.tenant_id)
     page = SessionsPage(
         shell=Shell(
             viewer, "Sessions", "sessions", news="" if problem else _news(request, viewer, found)
@@ -109,14 +128,31 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
         query=text,
         problem=problem,
         chosen=chosen,
-        facets=session_facets(viewer.tenant_id),
+        facets=facets,
         page=found,
+        total=None if problem else _total(viewer, query, found, Total(facets.total, facets.more)),
         narrowed=tuple((name, value) for name, value in narrowed.items() if value),
         filtered=where != SessionFilter() or bool(problem),
         address=request.GET.urlencode(),
         views=views_box(request, viewer, "sessions"),
     )
     return show(request, "sessions.html", page, _page_twin(twin), 400 if problem else 200)
+
+
+def _total(
+    viewer: Viewer, query: SessionQuery, found: Page[SessionLine], every: Total
+) -> Total | None:
+    """How many sessions the filter has, where that is cheap to say: on one page, unfiltered, or by plain columns."""
+    where = query.where
+    if query.after is None and not found.after:
+        return Total(len(found.rows), False)
+    if where == SessionFilter():
+        return every
+    columns: dict[str, Any] = dict.fromkeys(("engine", "model", "state", "import_format"), "")
+    columns |= {"provider": "", "epoch_over": None, "since": None, "until": None}
+    if replace(where, **columns) != SessionFilter():
+        return None
+    return total_of(narrowed_sessions(viewer.tenant_id, where))
 
 
 def _news(request: HttpRequest, viewer: Viewer, found: Page[SessionLine]) -> str:

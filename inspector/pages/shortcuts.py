@@ -28,6 +28,7 @@ GROUPS = (
             ("g j", "operations: jobs, alerts, audit, keys, members"),
             ("v", "live on or off: whether open pages ask for what is newer"),
             ("t", "colour scheme: system, light, dark"),
+            ("u", "times: relative, UTC, your own time zone"),
             ("c", "copy the address of this view"),
             ("Esc", "leave a field"),
         ),
@@ -38,6 +39,10 @@ GROUPS = (
             ("j", "next line"),
             ("k", "line before"),
             ("Enter", "open the line"),
+            (
+                "p",
+                "peek at the line: it opens beside the list; j and k go on to its neighbours, Esc closes",
+            ),
         ),
     ),
     (

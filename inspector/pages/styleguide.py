@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from ctxengine.engine.manifest import Form
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.news import Newer
+from ctxengine.ledger.queries.paging import Total
 from ctxengine.ledger.queries.sums import Bill
 from inspector import styleguide_samples as samples
 from inspector.access import Viewer, member
@@ -62,6 +63,8 @@ class StyleguidePage:
     facet: tuple[tuple[str, int], ...]
     narrowed: tuple[tuple[str, str], ...]
     chosen: dict[str, str]
+    glances: tuple[samples.SampleGlance, ...]
+    total: Total
 
 
 @require_safe
@@ -108,6 +111,8 @@ def styleguide(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         facet=samples.FACET,
         narrowed=(("model", "x"), ("from", "2026-11-30")),
         chosen={"role": "tool"},
+        glances=samples.glances(),
+        total=samples.TOTAL,
     )
     return show(request, "styleguide.html", page)
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from ctxengine.engine.layout import ROWS
-from ctxengine.engine.manifest import Form
+from ctxengine.engine.manifest import Form, Manifest, Span
 from ctxengine.engine.redaction.redact import redact
 from ctxengine.service.body_of_request import request_body
 from ctxengine.service.specs import ServiceError
@@ -18,6 +18,7 @@ from inspector.access import Viewer, member
 from inspector.curl import curl_of
 from inspector.figures import size
 from inspector.filters import free
+from inspector.markdown import markdown_of
 from inspector.pages.comparison import GONE
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.pages.request_rows import row_line
@@ -70,24 +71,13 @@ def ticket(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpRespon
     """One HTML file with everything that explains the request, secrets masked; it loads nothing."""
     frame = frame_of(viewer, request_id, "request-take-away", request)
     manifest = frame.request.manifest
-    body, note, masked = "", "", 0
-    try:
-        raw = request_body(actor=viewer.actor, request_id=request_id)
-        if len(raw) > _TICKET_BYTES:
-            note = f"The body has {size(len(raw))} and is not in this file; download it from the console."
-        else:
-            found = redact(raw.decode("utf-8", "surrogatepass"))
-            body, masked = found.text, found.masked
-    except ServiceError as refused:
-        if refused.status != GONE:
-            raise
-        note = refused.detail
+    body, note, masked = _masked_body(viewer, request_id)
     text = render_to_string(
         "ticket.html",
         {
             "frame": frame,
             "rows": [row_line(row, manifest) for row in ROWS],
-            "out": [(s, why(s, manifest.cut)) for s in manifest.spans if s.form is Form.OUT],
+            "out": _left_out(manifest),
             "body": body,
             "note": note,
             "masked": masked,
@@ -97,6 +87,46 @@ def ticket(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpRespon
     )
     data = text.encode("utf-8", "replace")
     return raw_download(data, f"request-{frame.request.label}-{request_id}.html")
+
+
+@require_safe
+@member(asks={})
+def markdown(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
+    """The same in Markdown, secrets masked."""
+    frame = frame_of(viewer, request_id, "request-take-away", request)
+    manifest = frame.request.manifest
+    body, note, masked = _masked_body(viewer, request_id)
+    text = markdown_of(
+        frame,
+        rows=[row_line(row, manifest) for row in ROWS],
+        out=_left_out(manifest),
+        body=body,
+        note=note,
+        masked=masked,
+    )
+    data = text.encode("utf-8", "replace")
+    return raw_download(data, f"request-{frame.request.label}-{request_id}.md")
+
+
+def _masked_body(viewer: Viewer, request_id: UUID) -> tuple[str, str, int]:
+    """The body without recognised secrets, why there is none, and how many were masked."""
+    try:
+        raw = request_body(actor=viewer.actor, request_id=request_id)
+    except ServiceError as refused:
+        if refused.status != GONE:
+            raise
+        return "", refused.detail, 0
+    if len(raw) > _TICKET_BYTES:
+        note = (
+            f"The body has {size(len(raw))} and is not in this file; download it from the console."
+        )
+        return "", note, 0
+    found = redact(raw.decode("utf-8", "surrogatepass"))
+    return found.text, "", found.masked
+
+
+def _left_out(manifest: Manifest) -> list[tuple[Span, str]]:
+    return [(s, why(s, manifest.cut)) for s in manifest.spans if s.form is Form.OUT]
 
 
 def _command(viewer: Viewer, frame: RequestFrame) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
@@ -12,10 +11,10 @@ from django.views.decorators.http import require_safe
 from ctxengine.ledger.queries.capacity import model_lines
 from ctxengine.service.turns.cards import CardView, cards_page
 from ctxengine.service.turns.seen_by import (
+    Forms,
     PlanInForce,
     SeenBy,
     TurnForm,
-    form_in,
     plan_in_force_of,
     seen_by,
 )
@@ -81,26 +80,39 @@ def turns_seen_by(
         seen=seen,
         plan=plan,
         counts=_counts(seen, plan) if seen is not None else (),
-        turns=tuple(_turn(card, seen, plan) for card in cards) if seen is not None else (),
+        turns=_turns(cards, seen, plan) if seen is not None else (),
         after=found.after,
     )
     return show(request, "session_seen_by.html", page, twin, status=404 if problem else 200)
 
 
 def _counts(seen: SeenBy, plan: PlanInForce | None) -> tuple[FormCount, ...]:
-    record = plan.record if plan is not None else None
-    now = Counter(form_in(record, n) for n in range(1, record.turns + 1)) if record else None
+    then = Forms(seen.record).counts()
+    now = Forms(plan.record).counts() if plan is not None else None
     counts = [
-        FormCount(form.value, words, seen.turns_in(form), now[form] if now is not None else None)
+        FormCount(form.value, words, then[form], now[form] if now is not None else None)
         for form, words in FORM_WORDS.items()
     ]
     return tuple(count for count in counts if count.turns or count.now)
 
 
-def _turn(card: CardView, seen: SeenBy, plan: PlanInForce | None) -> SeenTurn:
-    form = form_in(seen.record, card.number)
-    planned = plan is not None and card.number <= plan.record.turns
-    now = form_in(plan.record, card.number) if plan is not None and planned else None
+def _turns(
+    cards: Sequence[CardView], seen: SeenBy, plan: PlanInForce | None
+) -> tuple[SeenTurn, ...]:
+    then, now = Forms(seen.record), Forms(plan.record) if plan is not None else None
+    known = plan.record.turns if plan is not None else 0
+    return tuple(
+        _turn(
+            card,
+            seen,
+            then.of(card.number),
+            now.of(card.number) if now is not None and card.number <= known else None,
+        )
+        for card in cards
+    )
+
+
+def _turn(card: CardView, seen: SeenBy, form: TurnForm, now: TurnForm | None) -> SeenTurn:
     values = seen.record.values.get(str(card.number))
     recency, relevance, anaphora = (None, None, None) if values is None else values
     return SeenTurn(

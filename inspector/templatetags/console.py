@@ -13,13 +13,17 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ctxengine.ledger.queries.paging import PAGE_SIZES
 from inspector import figures, jsonview, trust, visible
+from inspector.filters import page_size, size_of
 from inspector.glossary import TERMS
 from inspector.metric_views import Column, Datum, TableView
+from inspector.twins import twin_of
 
 register = template.Library()
 
 register.filter("num", figures.number)
+register.filter("told", figures.told)
 register.filter("signed", figures.signed)
 register.filter("size", figures.size)
 register.filter("short", figures.short_hash)
@@ -50,11 +54,15 @@ def look_up(mapping: dict[Any, Any], key: object) -> Any:
 
 
 @register.filter
-def when(moment: datetime | None) -> SafeString | str:
-    """A time in UTC, with the exact second for machines and on focus."""
+def when(moment: datetime | str | None) -> SafeString | str:
+    """A time in UTC, with the exact second for machines and on focus; a stamp that is none stands as it is."""
     if moment is None:
         return figures.NONE
-    utc = moment.astimezone(UTC)
+    try:
+        at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    except ValueError:
+        return visible.one_line(str(moment))
+    utc = at.astimezone(UTC)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         utc.isoformat(timespec="milliseconds"),
@@ -65,20 +73,32 @@ def when(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def kind_words(kind: str) -> str:
-    """An item kind in words."""
-    return kind.replace("_", " ")
+    """A word of a table in words; a code that nobody knows may hold anything."""
+    return visible.plain(kind.replace("_", " "))
 
 
 @register.filter
 def cause_words(cause: str) -> str:
     """A cause class in words."""
-    return cause.replace("_", " ").capitalize() if cause else figures.NONE
+    return visible.plain(cause.replace("_", " ").capitalize()) if cause else figures.NONE
 
 
 @register.filter
 def trust_css(level: str) -> str:
     """The class that draws a level's line pattern."""
     return trust.mark_of(level).css
+
+
+@register.simple_tag(takes_context=True)
+def json_twin(context: Context) -> SafeString | str:
+    """The head's link to the page's twin with the same query; nothing on a page that has none."""
+    request = context.get("request")
+    address = twin_of(request) if request is not None else ""
+    return (
+        format_html('<link rel="alternate" type="application/json" href="{}">', address)
+        if address
+        else ""
+    )
 
 
 @register.simple_tag
@@ -112,6 +132,26 @@ def drop_filter(context: Context, name: str) -> str:
     query.pop(name, None)
     query.pop("after", None)
     return f"?{query.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def kept_size(context: Context) -> SafeString | str:
+    """A form's field that keeps the size of a list's pages; nothing where the address names none."""
+    asked = context["request"].GET.get("size", "")
+    if not asked or page_size(asked):
+        return ""
+    return format_html('<input type="hidden" name="size" value="{}">', asked)
+
+
+@register.simple_tag(takes_context=True)
+def page_sizes(context: Context) -> list[tuple[int, str]]:
+    """Sizes that a list's pages may have, each with its address; the one that it has has none."""
+    query: QueryDict = context["request"].GET.copy()
+    here, found = size_of(context["request"]), []
+    for size in PAGE_SIZES:
+        query["size"] = str(size)
+        found.append((size, "" if size == here else f"?{query.urlencode()}"))
+    return found
 
 
 @register.simple_tag(takes_context=True)

@@ -46,6 +46,7 @@
     "/": () => { const box = document.getElementById("jump"); box?.focus(); box?.select(); return Boolean(box); },
     "?": () => follow(one('.foot a[href$="/keys/"]')),
     t: () => { say(`Colours: ${window.ctxNextTheme()}`); return true; },
+    u: () => { say(`Times: ${window.ctxNextTimes()}`); return true; },
     v: () => { say(`Live: ${window.ctxNextLive()}`); return true; },
     c: copy,
     e: unfold,
@@ -53,9 +54,12 @@
     k: () => follow(one('.head.page a[rel="prev"]')) || moveLine(-1),
     d: () => follow(one('.head.page a[href*="/diff/"]')),
     ".": () => follow(one(".head.page a[download]")),
+    p: () => follow(document.activeElement.closest(lines)?.querySelector("[data-peek]")),
   };
 
   document.addEventListener("keydown", (event) => {
+    // An open drawer has keys of its own (peek.js).
+    if (one("dialog[open]")) return;
     if (event.key === "Escape") {
       document.activeElement?.blur();
       for (const menu of document.querySelectorAll(".who[open]")) menu.open = false;
@@ -81,10 +85,21 @@
   addEventListener("hashchange", openNamed);
   addEventListener("load", openNamed);
 
+  // What is copied from an address is exact, however long: what a page shows of it may be drawn otherwise.
+  const textOf = async (address) => {
+    const answer = await fetch(address);
+    if (!answer.ok || answer.redirected) throw new Error(answer.status);
+    return new Blob([await answer.text()], {type: "text/plain"});
+  };
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copy]");
-    const text = button && one(button.dataset.copy)?.textContent;
-    if (text) navigator.clipboard?.writeText(text).then(() => say("Copied"), () => say("Copying was not allowed"));
+    const button = event.target.closest("[data-copy], [data-copy-from]");
+    if (!button) return;
+    if (!navigator.clipboard) { say("Copying needs https, or an address of this machine"); return; }
+    const {copy: place, copyFrom: address} = button.dataset;
+    const done = address
+      ? navigator.clipboard.write([new ClipboardItem({"text/plain": textOf(address)})])
+      : navigator.clipboard.writeText(one(place)?.textContent ?? "");
+    done.then(() => say("Copied"), () => say("Nothing was copied: it was not allowed, or the server refused"));
   });
 
   document.addEventListener("htmx:beforeRequest", (event) => event.detail.target?.setAttribute("aria-busy", "true"));

@@ -1,7 +1,7 @@
 // Live: an open page asks now and then whether there is something newer, and says so. It never moves by itself.
 "use strict";
 (() => {
-  const every = 5000, most = 60000, patience = 3;
+  const every = 5000, most = 60000, mostFollowed = 10000, patience = 3;
   let wait = every, failed = 0, timer = 0;
 
   const state = () => {
@@ -10,15 +10,17 @@
   const show = () => {
     for (const place of document.querySelectorAll("[data-live-name]")) place.textContent = state();
   };
+  // What asks: a line that says what is newer, or one that follows it.
+  const asking = ".news, .follow", one = () => document.querySelector(asking);
   const plan = () => {
     clearTimeout(timer);
     timer = 0;
-    if (state() === "on" && failed < patience && document.querySelector(".news")) timer = setTimeout(tick, wait);
+    if (state() === "on" && failed < patience && one()) timer = setTimeout(tick, wait);
   };
   const tick = () => {
     if (!document.hidden) document.body.dispatchEvent(new CustomEvent("ctx:tick"));
     // Where nobody touches the page, it asks less and less often.
-    wait = Math.min(most, wait * 1.4);
+    wait = Math.min(document.querySelector(".follow") ? mostFollowed : most, wait * 1.4);
     plan();
   };
   const wake = () => {
@@ -38,14 +40,16 @@
 
   for (const name of ["keydown", "pointerdown", "visibilitychange"]) document.addEventListener(name, wake);
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (!event.detail.elt.matches(".news")) return;
+    if (!event.detail.elt.matches(asking)) return;
+    // What is followed goes on: the next ones are not far.
+    if (event.detail.xhr.status === 200 && event.detail.elt.matches(".follow")) wake();
     failed = event.detail.successful ? 0 : failed + 1;
     if (failed === patience) plan();
   });
   // A list that was fetched anew may ask again, where the one before it could not.
   document.addEventListener("htmx:afterSettle", (event) => {
     const part = event.detail.elt;
-    if (timer || part.closest(".news") || !document.querySelector(".news")) return;
+    if (timer || part.closest(".news") || !one()) return;
     failed = 0;
     plan();
   });

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import expect
 
-from tests.e2e.axe import RULES
+from tests.e2e.axe import RULES, violations
 from tests.e2e.desk import Desk
 from tests.inspector.sessions import PRINCIPAL
 
@@ -153,6 +153,59 @@ def test_a_constraint_is_lifted_without_javascript(desk: Desk) -> None:
     page.get_by_label("Reason, required").fill("The user said so.")
     page.get_by_role("button", name="Lift c").click()
     expect(page.get_by_role("status").first).to_contain_text("is lifted")
+
+
+def test_a_line_opens_beside_the_list_times_are_as_chosen_and_requests_are_copied(
+    desk: Desk,
+) -> None:
+    page = desk.open("sessions/")
+    lines = page.locator("#results tbody tr")
+    names = lines.locator("td.main > a").all_text_contents()
+    drawer = page.locator("dialog[open]")
+    lines.nth(1).locator("td").nth(3).click()
+    expect(drawer.locator("h2")).to_have_text(names[1])
+    assert page.url == desk.url("sessions/")
+    assert violations(page, RULES) == []
+    page.keyboard.press("j")
+    expect(drawer.locator("h2")).to_have_text(names[2])
+    page.keyboard.press("Escape")
+    expect(drawer).to_have_count(0)
+    expect(lines.nth(2).locator("[data-peek]")).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("p")
+    expect(drawer.locator("h2")).to_have_text(names[1])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Every request of this session")).to_be_visible()
+    page.go_back()
+    expect(drawer).to_have_count(0)
+    plain = desk.open("requests/", java_script_enabled=False)
+    expect(plain.locator("[data-peek]:visible")).to_have_count(0)
+    expect(plain.locator("#results time").first).to_have_text(
+        re.compile(r"^\d+ \w+ \d{4}, \d\d:\d\d$")
+    )
+    plain.locator("#results td.main > a").first.click()
+    expect(plain.get_by_role("heading", name="Request ").first).to_be_visible()
+
+    # In the same world: times as one chose, and a request that is copied whole.
+    page = desk.open("requests/", permissions=["clipboard-read", "clipboard-write"])
+    time, tip = page.locator("#results time").first, page.get_by_role("tooltip")
+    expect(time).to_have_text(re.compile(r"just now|ago$"))
+    time.focus()
+    expect(tip).to_have_text(re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$"))
+    page.keyboard.press("Escape")
+    expect(tip).to_have_count(0)
+    page.keyboard.press("u")
+    expect(page.locator("#said")).to_have_text("Times: UTC")
+    page.reload()
+    expect(time).to_have_text(re.compile(r"^\d+ \w+ \d{4}, \d\d:\d\d$"))
+    request = desk.session.requests[-1]
+    page.goto(desk.url(f"requests/{request}/take-away/"))
+    raw = page.request.get(desk.url(f"requests/{request}/raw")).text()
+    for name, held in (("Copy JSON", raw), ("Copy Markdown", "## Request ")):
+        page.get_by_role("button", name=name).click()
+        expect(page.locator("#said")).to_have_text("Copied")
+        assert held in page.evaluate("navigator.clipboard.readText()")
+        page.evaluate("document.getElementById('said').textContent = ''")
 
 
 def test_the_way_in_is_accessible_too(desk: Desk) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.desk import Desk
-from tests.matrix.test_console_access import make_job
+from tests.matrix.world import make_job
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
@@ -96,6 +96,37 @@ def test_a_mended_query_asks_for_news_again_and_its_links_follow_the_list(desk: 
         page.clock.fast_forward(20_000)
     # The 400 under the box is what was asked for here.
     desk.complaints.clear()
+
+
+def test_events_are_followed_without_moving_what_one_reads(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.pages.session_events.SHOWN", 15)
+    page = desk.open(f"sessions/{desk.session.id}/events/")
+    page.set_viewport_size({"width": 1280, "height": 500})
+    page.get_by_role("link", name="Follow").click()
+    rows = page.locator("#events-body > tr")
+    expect(page.locator("#follow")).to_contain_text("following")
+    expect(rows).to_have_count(15)
+    newest = rows.first.get_attribute("id")
+    desk.session.ask("One more.").build()
+    tick(page)
+    expect(rows).to_have_count(17)
+    assert page.evaluate("scrollY") == 0
+    # Further down more is fetched as one comes near the end, and nothing moves when more comes at the top.
+    for _ in range(2):
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_load_state("networkidle")
+    expect(page.get_by_text("Start of the session")).to_be_visible()
+    rows.nth(12).evaluate("(row) => row.scrollIntoView()")
+    spot = "(id) => Math.round(document.getElementById(id).getBoundingClientRect().top)"
+    place = page.evaluate(spot, newest)
+    desk.session.answer("Yes.")
+    tick(page)
+    expect(page.locator("#follow")).not_to_contain_text("newest event 29")
+    assert page.evaluate(spot, newest) == place
+    numbers = rows.evaluate_all("(all) => all.map((row) => Number(row.id.slice(2)))")
+    assert numbers == list(range(numbers[0], 0, -1))
 
 
 def test_who_is_signed_out_meanwhile_is_sent_to_sign_in(desk: Desk) -> None:

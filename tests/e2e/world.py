@@ -11,7 +11,7 @@ from ctxengine.service.specs import Actor
 from ctxengine.service.summaries.ask import AnswerLater
 from tests.cast import Runtime
 from tests.e2e.desk import Desk
-from tests.matrix.test_console_access import (
+from tests.matrix.world import (
     MODEL,
     SHA,
     make_import,
@@ -40,6 +40,7 @@ def furnish(desk: Desk, settings: Any) -> None:
         "import-job": f"imports/jobs/{job.id}/",
         "job": f"jobs/{job.id}/",
         "model": f"models/of/{MODEL}/",
+        "probe": "models/probe/anthropic/claude-sonnet-4-6/",
         "lab-replay": lab,
         "lab-cell": f"{lab}cells/1/",
         "lab-step": f"{lab}cells/1/steps/1/",

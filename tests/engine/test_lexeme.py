@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxengine.engine import lexeme
 from ctxengine.engine.lexeme import (
     MAX_DEPTH,
     LexemeError,
@@ -180,3 +181,31 @@ def test_bytes_that_are_not_utf8_are_refused_with_the_first_bad_byte() -> None:
 def test_a_byte_order_mark_is_named_as_the_problem() -> None:
     with pytest.raises(LexemeError, match="byte order mark"):
         parse("\ufeff{}")
+
+
+@given(
+    st.one_of(
+        foreign.map(json.dumps),
+        st.text("[]{}\",:1 a\\\n", max_size=30),
+        st.sampled_from(
+            ['{"a":[1,{"a":2}],"a":[3,[]]}', "[1,]", "[1 2]", '{"a" 1}', "[" * 500 + "]" * 500,
+             '{"m":[' + "[" * 398 + "]" * 398 + "]}", '{"m":[' + "[" * 399 + "]" * 399 + "]}",
+             "[" + "9" * 4_000 + "]", "[NaN]", "[]]", '{"a":1,}', "[1", '{"a"']
+        ),
+    )
+)  # fmt: skip
+def test_a_large_text_read_in_pieces_is_the_same_or_refused_alike(text: str) -> None:
+    def read() -> Any:
+        try:
+            node = parse(text)
+        except LexemeError as error:
+            return str(error)
+        named = [(key, child.raw, child.position) for key, child in node.items()]
+        inner = [child.raw for _, child in node.items() for _ in child] or [e.raw for e in node]
+        last = [child.raw for key, _ in node.items() if (child := node.get(key)) is not None]
+        return node.raw, repr(rebuilt(node)), repr(node.peek()), named, inner, last
+
+    whole = read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexeme, "_LARGE", 0)
+        assert read() == whole

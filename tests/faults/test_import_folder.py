@@ -16,6 +16,7 @@ from django.core.management import call_command
 from ctxengine.ledger.bulk import write_lines
 from ctxengine.ledger.models import Body, Event, ImportRow, ItemRow, PlanRow, RequestRow, SessionRow
 from ctxengine.service import import_transcript
+from ctxengine.service.imports import source
 from tests.factories import make_tenant
 from tests.faults.page import Check, fault
 
@@ -178,7 +179,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, tenant: str) -> No
 def test_a_small_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_transcript, "MAX_FILE_BYTES", 5_000)
+    monkeypatch.setattr(source, "MAX_FILE_BYTES", 5_000)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 1_000_000))
     code, (line,) = run_import(tmp_path, tenant)
     assert code == 1
@@ -226,3 +227,35 @@ def test_a_link_that_stays_inside_is_followed_and_one_that_is_named_too(
     assert status == 0
     status, lines = run_import(tmp_path / "named.json", tenant)
     assert [line["status"] for line in lines] == ["imported"]
+
+
+def held(what: str) -> int:
+    """A figure of this process' memory (bytes)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{what}:"))
+
+
+@fault("the last bytes of 200 MB of transcript are missing", "in a folder", Check.NOTHING)
+def test_of_a_long_file_that_is_cut_nothing_goes_in_and_little_is_held(
+    tmp_path: Path, tenant: str
+) -> None:
+    said = [
+        {"role": "user", "content": "Read it." + " " * 400_000},
+        {"role": "assistant", "content": "Done." + " " * 100_000},
+    ]
+    lines = "".join(json.dumps(message) + "\n" for message in said).encode()
+    with gzip.open(tmp_path / "long.jsonl.gz", "wb", compresslevel=1) as file:
+        for _ in range(SPARSE_BYTES // len(lines)):
+            file.write(lines)
+    packed = (tmp_path / "long.jsonl.gz").read_bytes()
+    (tmp_path / "long.jsonl.gz").write_bytes(packed[:-4])
+    (tmp_path / "chat.json").write_text(CHAT)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = held("VmRSS")
+    code, refused = run_import(tmp_path, tenant)
+    assert held("VmHWM") - before < SPARSE_BYTES // 2
+    by_status = {line["status"]: line for line in refused}
+    assert (code, set(by_status)) == (1, {"imported", "refused"})
+    assert "truncated" in by_status["refused"]["reason"]
+    assert SessionRow.objects.count() == ImportRow.objects.count() == 1
+    Check.NOTHING.passed()

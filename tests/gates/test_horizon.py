@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.history.working_set import (
     Form,
     Room,
-    TurnCost,
     WorkingSet,
     plan_working_set,
 )

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxengine.engine.derive import text_of_item
+from ctxengine.engine.events import EventType
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item, ItemKind
+from ctxengine.engine.ports import SessionLog
 from tests.working_lab import Exchange, WorkingLab, lived, sessions
 
 pytestmark = pytest.mark.gate
@@ -26,17 +28,20 @@ _BETWEEN = re.compile(r"more between (\d+)\.\d+ and (\d+)\.\d+")
 _EVENTS = re.compile(r"not shown \([^)]*events (\d+) to (\d+)\)")
 
 
-def results(lab: WorkingLab) -> list[Item]:
-    """Every tool result of the ledger."""
-    units = lab.log.units(EventSeq(1), EventSeq(lab.log.head().sequence + 1))
+def results(log: SessionLog) -> list[Item]:
+    """Every tool result of the ledger's closed turns."""
+    newest = log.newest(EventType.TURN_CLOSED)
+    last = newest.payload["last"] if newest is not None else 0
+    units = log.units(EventSeq(1), EventSeq(last + 1))
     return [item for unit in units for item in unit.items if item.kind is ItemKind.TOOL_RESULT]
 
 
-def missing(lab: WorkingLab, shown: Projection) -> list[str]:
+def missing(log: SessionLog, shown: Projection) -> list[str]:
     """Ids of results that a projection neither shows nor names."""
+    kept = [unit for _, units in shown.kept for unit in units]
     held = {
         str(item.id): item
-        for unit in (*shown.history, *shown.promoted)
+        for unit in (*kept, *shown.history, *shown.promoted)
         for item in unit.items
         if item.kind is ItemKind.TOOL_RESULT
     }
@@ -47,7 +52,7 @@ def missing(lab: WorkingLab, shown: Projection) -> list[str]:
         for first, last in pattern.findall(shown.row_nine)
     ]
     lost = []
-    for item in results(lab):
+    for item in results(log):
         name = str(item.id)
         known = held.get(name)
         whole = known is not None and known.parts == item.parts
@@ -63,7 +68,7 @@ def missing(lab: WorkingLab, shown: Projection) -> list[str]:
 def test_no_result_is_ever_absent_or_cut(turns: Sequence[Exchange], horizon: int) -> None:
     lab = lived(turns)
     lab.planned(horizon)
-    assert missing(lab, lab.projected()) == []
+    assert missing(lab.log, lab.projected()) == []
 
 
 @settings(max_examples=8, deadline=None)
@@ -75,7 +80,7 @@ def test_nor_when_models_of_other_sizes_planned_before(
     for number, turn in enumerate(turns):
         lab.live(turn)
         lab.planned(horizons[number % len(horizons)])
-        assert missing(lab, lab.projected()) == []
+        assert missing(lab.log, lab.projected()) == []
 
 
 def test_a_projection_that_loses_a_result_is_found_out() -> None:
@@ -83,4 +88,4 @@ def test_a_projection_that_loses_a_result_is_found_out() -> None:
     lab.planned(2_500)
     shown = lab.projected()
     blind = Projection(history=shown.history, row_nine=_ID.sub("", shown.row_nine))
-    assert missing(lab, blind)
+    assert missing(lab.log, blind)

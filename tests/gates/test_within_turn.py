@@ -16,6 +16,7 @@ from ctxengine.engine.request import ModelRequest
 from ctxengine.service.rebuild import rebuild_request
 from tests.cast import PROVIDERS, Call
 from tests.corpus_steps import working_set_steps
+from tests.gates.test_turns_as_sent import held
 from tests.service.working_set.test_loop import live, opened, verdicts
 
 pytestmark = [pytest.mark.gate, pytest.mark.django_db]
@@ -63,10 +64,18 @@ def test_across_turns_requests_only_grow_where_there_is_room(provider: str) -> N
 
 
 def test_every_step_of_the_corpus(corpus_folder: Path) -> None:
-    seen = 0
-    for name, runs in working_set_steps(corpus_folder):
-        for requests in runs:
-            for before, after in pairwise(requests):
+    within = across = 0
+    for name, runs in working_set_steps(corpus_folder, held):
+        for run in runs:
+            for before, after in pairwise(run.requests):
                 assert starts_with(after, before), name
-                seen += 1
-    assert seen > 100
+                within += 1
+        for one, other in pairwise(runs):
+            plan = other.plan
+            if (
+                plan.sent_numbers[-1:] == (one.plan.turns + 1,) == (plan.turns,)
+                and not plan.rewritten
+            ):
+                assert starts_with(other.requests[0], one.requests[-1]), name
+                across += 1
+    assert within > 100 and across > 3

@@ -15,7 +15,7 @@ from inspector import urls
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
 from tests.inspector.sessions import PRINCIPAL, compaction_of
-from tests.matrix.test_console_access import constraint_of
+from tests.matrix.world import constraint_of
 
 HELD_ELSEWHERE = {
     "undo-checkpoint": "tests/inspector/test_page_checkpoints.py",

@@ -64,7 +64,7 @@ def forms(cast: Cast) -> list[tuple[str, dict[str, str]]]:
         (f"{s}/state/lift/", why | {"id": "c1"}),
         (f"{s}/plan/tool/", why | {"tool": "web_fetch", "act": "revoke"}),
         ("personas/of/ann/", why | {"entry": "Likes tea.", "revision": "1", "act": "save"}),
-        ("models/of/anthropic/claude-sonnet-4-6/", {"most": "8000", "hosted": ""}),
+        ("models/probe/anthropic/claude-sonnet-4-6/", why | {"most": "8000", "hosted": ""}),
     ]
 
 

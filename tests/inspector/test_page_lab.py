@@ -33,6 +33,33 @@ def test_the_form_is_filled_with_the_session_it_was_opened_from(cast: Cast) -> N
     assert "sliding_window" in page and "suffix" in page
 
 
+def test_sessions_are_found_by_words_and_by_the_beginning_of_an_id(cast: Cast) -> None:
+    title = cast.page("lab/", session=str(cast.session.id))
+    assert 'name="session" value=' in title and 'enctype="multipart/form-data"' in title
+    for find in (str(cast.session.id)[:8], ""):
+        assert f'value="{cast.session.id}"' in cast.page("lab/", find=find)
+    for find in ("no session is called so", "%", "' OR 1=1"):
+        assert "No session with a request is called so" in cast.page("lab/", find=find)
+
+
+def test_a_refused_form_keeps_what_was_ticked_and_typed(cast: Cast) -> None:
+    answer = cast.operator.post(
+        cast.url("lab/"),
+        {
+            "session": str(cast.session.id),
+            "engine": ["append_all"],
+            "model": ["openai/gpt-5.4"],
+            "models": "<kimi>",
+            "low_water": "0.5",
+        },
+    )
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert 'value="append_all" checked' in page and 'value="suffix" checked' not in page
+    assert 'value="openai/gpt-5.4" checked' in page and 'value="0.5"' in page
+    assert "<kimi>" not in page and "&lt;kimi&gt;" in page
+
+
 def test_a_session_and_each_of_its_requests_lead_to_the_lab(cast: Cast) -> None:
     request = cast.session.requests[0]
     way = f"lab/?session={cast.session.id}"

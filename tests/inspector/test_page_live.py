@@ -100,3 +100,15 @@ def test_events_and_runs_from_an_older_place_on_do_not_ask(cast: Cast) -> None:
         assert 'class="news"' not in page, place
     page = cast.page(f"sessions/{cast.session.id}/", before="2")
     assert 'class="news"' not in page
+
+
+def test_the_way_to_what_is_newer_keeps_the_size_of_the_pages(cast: Cast) -> None:
+    for path in ("sessions/", "requests/"):
+        address = asked(cast.page(path, size="200"))
+        cast.session.ask("One more.").build()
+        cast.session.answer("Yes.")
+        told = html.unescape(news(cast, address).content.decode())
+        assert f'href="{cast.url(path)}?size=200"' in told
+        # A later page says nothing: what is newer does not stand on it.
+        after = address.rpartition("newest=")[2]
+        assert 'class="news"' not in cast.page(path, size="200", after=after)

@@ -9,11 +9,18 @@ from tests.inspector.conftest import Cast
 COMPONENTS = Path(__file__).resolve().parents[2] / "templates" / "components"
 NEEDS_A_LEDGER = {
     "comparison": "two recorded requests",
+    "copy_buttons": "a recorded request",
     "epoch_pick": "a session with epochs",
+    "event_row": "a log",
+    "events_older": "a log",
     "events_table": "a log",
     "figure_table": "a range of metrics",
+    "follow": "a log that goes on",
     "guard_verdicts": "a recorded answer",
     "news": "an open page that asks",
+    "peek": "a list",
+    "peek_button": "a line of a list",
+    "peek_close": "an open drawer",
     "plan_comparison": "two plans",
     "proof_after": "a recorded request",
     "repairs": "an import",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -31,9 +32,43 @@ def test_a_ticket_is_one_inert_file_with_the_page_s_figures(cast: Cast) -> None:
 
 def test_the_page_offers_every_way(cast: Cast) -> None:
     page = cast.page(f"requests/{cast.session.requests[0]}/take-away/")
-    for end in ("/ticket", "/curl", "/raw", ".json", "items.csv"):
+    for end in ("/ticket", "/curl", "/raw", "/markdown", ".json", "items.csv"):
         assert f'{end}"' in page, end
     assert "ANTHROPIC_API_KEY:?" in page
+
+
+def test_every_copy_button_names_an_address_and_none_hands_out_a_key(cast: Cast) -> None:
+    session = LiveSession(cast.tenant)
+    session.ask("Say hello.").answer("Hello.")
+    address = cast.url(f"requests/{session.requests[0]}/")
+    for page in ("take-away/", "f/peek/"):
+        text = cast.viewer.get(address + page).content.decode()
+        copied = re.findall(r'data-copy-from="([^"]+)"', text)
+        assert [one.rpartition("/")[2] for one in copied] == ["curl", "raw", "markdown"]
+        for one in copied:
+            taken = cast.viewer.get(one).getvalue().decode()
+            assert "Say hello." in taken
+            keys = r"(?i)(x-api-key|authorization)[\"']?: (?!\$|Bearer \$)"
+            assert not re.search(keys, taken)
+
+
+def test_markdown_holds_the_page_s_figures_and_no_markup_of_others(cast: Cast) -> None:
+    evil = "```\n# Not a heading\n| a | b |\n<img src=x onerror=alert(1)>"
+    session = LiveSession(cast.tenant, title="*bold* | [x](javascript:alert(1)) <b>")
+    session.ask(f"{evil} Keep {SECRET}.").answer("Kept.")
+    request = session.requests[0]
+    response = cast.viewer.get(cast.url(f"requests/{request}/markdown"))
+    assert response["Content-Disposition"].startswith("attachment")
+    text = response.getvalue().decode()
+    assert SECRET not in text
+    assert "1 recognised" in text
+    assert r"\*bold\* \| \[x\](javascript:alert(1)) \<b\>" in text
+    head, fence, body = text.partition("````json\n")
+    assert fence and body.rstrip().endswith("````")
+    assert "onerror" not in head and "Not a heading" not in head
+    total = cast.data(f"requests/{request}.json")["frame"]["request"]["total_tokens"]
+    assert f"| Sum | {total:,} |" in head
+    assert len(re.findall(r"^\| \d+ \|", head, re.M)) == 15
 
 
 def test_the_command_sends_the_exact_body(cast: Cast, tmp_path: object) -> None:

@@ -1,213 +1,181 @@
-"""Hostile content on every page: inert on the page, lossless in raw."""
+"""Hostile content on every page: inert on the page, lossless in raw.
+
+The pages come from the URL table itself: one that is filled in with nothing here fails, so that no page is forgotten.
+"""
 
 from __future__ import annotations
 
-import html
-import re
-from html.parser import HTMLParser
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from ctxengine.ledger.models import Event, ItemRow, SessionRow, Tenant
-from ctxengine.service.working_state import working_state_view
 from tests.factories import LiveSession, make_person, make_tenant, tool
-from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session, note
+from tests.inspector.sessions import PRINCIPAL
+from tests.matrix.hostile import HOSTILE, LINE, MARKUP, NAME, RESULT, HostileWorld, audit, visits
+from tests.matrix.world import POSTS
 
 pytestmark = pytest.mark.django_db
 
-MARKUP = (
-    "</pre></td></script><script>alert(1)</script><img src=x onerror=alert(1)>"
-    '<svg onload=alert(1)><a href="javascript:alert(1)">x</a>'
-    "' onmouseover='alert(1) {{ 7|add:7 }} {% now 'Y' %} </untrusted:00> &lt;b&gt;"
-)
-STEERING = "abc\u202edef\u2066ghi\u200b\ufeff\x1b[31m\U000e0041"
-HOSTILE = MARKUP + STEERING
-
-ALLOWED_SCRIPTS = {
-    "/static/js/theme.js",
-    "/static/js/keys.js",
-    "/static/js/live.js",
-    "/static/js/focus.js",
-    "/static/js/refusals.js",
-    "/static/django_htmx/htmx-2.min.js",
+DOWNLOADS = {
+    "event-raw",
+    "request-raw",
+    "request-curl",
+    "lab-step-raw",
+    "request-ticket",
+    "request-markdown",
 }
+"""Files: kept by the browser, never shown by it."""
+NOTHING_TO_SAY = {302, 204}
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+TICKET_OWN = {"style"}
+"""What a file that loads nothing brings along itself."""
 
 
-class Audit(HTMLParser):
-    """Everything in a page that could act."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.problems: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        if tag == "script" and found.get("src") not in ALLOWED_SCRIPTS:
-            self.problems.append(f"script {found}")
-        if tag in {"img", "iframe", "object", "embed", "base", "style"}:
-            self.problems.append(tag)
-        for name, value in attrs:
-            if name.startswith("on") or name == "style" or name.startswith("hx-on"):
-                self.problems.append(f"{tag} {name}={value}")
-            if name in {"href", "src", "action", "hx-get", "hx-post"} and not _ours(value or ""):
-                self.problems.append(f"{tag} {name}={value}")
+def text_of(answer: HttpResponse) -> str:
+    """The body of an answer, streamed or not."""
+    return answer.getvalue().decode("utf-8", "surrogatepass")
 
 
-def _ours(address: str) -> bool:
-    return address.startswith(("/", "?", "#")) and not address.startswith("//")
+def problems_of(name: str, answer: HttpResponse) -> list[str]:
+    """What is wrong with one answer."""
+    if name in POSTS:
+        return [] if answer.status_code == 405 else [f"status {answer.status_code}"]
+    if answer.status_code in NOTHING_TO_SAY:
+        return [] if "xss" not in answer.get("Location", "") else ["content leads elsewhere"]
+    if answer.status_code != 200:
+        return [f"status {answer.status_code}"]
+    if name in DOWNLOADS:
+        found = [] if answer["Content-Disposition"].startswith("attachment") else ["shown"]
+        found += [] if answer["X-Content-Type-Options"] == "nosniff" else ["sniffed"]
+        told = audit(text_of(answer)) if name == "request-ticket" else []
+        return found + [problem for problem in told if problem not in TICKET_OWN]
+    if name.endswith("-twin") and name != "overview-twin":
+        return twin_problems("json", answer)
+    if not answer["Content-Type"].startswith("text/html"):
+        return [f"type {answer['Content-Type']}"]
+    # A megabyte is loaded when it is asked for.
+    page = text_of(answer)
+    return audit(page) + (["a megabyte at once"] if LINE in page else [])
 
 
-def audit(page: str) -> list[str]:
-    reader = Audit()
-    reader.feed(page)
-    steering = [
-        f"U+{ord(c):04X}"
-        for c in set(re.findall("[\u202e\u2066\u200b\ufeff\x1b\x00\U000e0041]", page))
-    ]
-    return reader.problems + steering + (["template ran"] if "14" in _near(page) else [])
-
-
-def _near(page: str) -> str:
-    """What stands where `{{ 7|add:7 }}` would have been computed."""
-    found = re.search(r"alert\(1\) (.{0,12})", html.unescape(page))
-    return found[1] if found else ""
-
-
-def hostile_session(tenant: Tenant) -> LiveSession:
-    session = LiveSession(
-        tenant,
-        title=HOSTILE,
-        agent="agent" + MARKUP[:60],
-        instructions=HOSTILE,
-        persona=(HOSTILE,),
-        tools=(tool("web.fetch", HOSTILE), tool("x" + MARKUP[:40])),
-    )
-    session.ask(HOSTILE)
-    (call,) = session.call(("web.fetch", {"url": "javascript:alert(1)", "x": HOSTILE}))
-    session.result(call, HOSTILE + "\x00\n" + "A" * 70_000)
-    session.answer(HOSTILE)
-    return session.ask("ok").answer("fine")
+def twin_problems(kind: str, answer: HttpResponse) -> list[str]:
+    """What is wrong with a JSON or CSV twin."""
+    text = text_of(answer)
+    if kind == "json":
+        json.loads(text)
+        return [] if answer["Content-Type"] == "application/json" else [answer["Content-Type"]]
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    return [cell for cell in cells if cell.startswith(FORMULAS) and not cell[1:].isdigit()]
 
 
 def test_hostile_content_is_inert_on_every_page() -> None:
-    tenant = make_tenant(name=MARKUP)
-    session = hostile_session(tenant)
-    client = Client()
-    client.force_login(make_person(tenant))
-    sequences = Event.objects.filter(session_id=session.id, body_id__isnull=False)
-    items = ItemRow.objects.filter(session_id=session.id)
-    paths = [
-        "",
-        "sessions/",
-        "requests/",
-        "imports/",
-        "keys/",
-        *(f"{tab}/?{urlencode({'q': HOSTILE})}" for tab in ("sessions", "requests")),
+    world = HostileWorld()
+    wrong: dict[str, Any] = {}
+    seen = ""
+    for visit in visits(world):
+        answer = world.client.get(visit.address)
+        if found := problems_of(visit.name, answer):
+            wrong[visit.address] = (visit.name, found)
+        if answer.status_code == 200 and "html" in answer["Content-Type"]:
+            seen += text_of(answer)
+        path, _, query = visit.address.partition("?")
+        for kind in visit.twins:
+            twin = world.client.get(f"{path.removesuffix('/')}.{kind}?{query}")
+            if found := twin_problems(kind, twin):
+                wrong[f"{path}.{kind}"] = (visit.name, found)
+    assert wrong == {}
+    assert "&lt;xss xss=1&gt;" in seen, "nothing hostile was shown at all"
+    assert "=HYPERLINK" in seen
+    inert_where_it_is_typed(world)
+    lossless_in_raw(world)
+
+
+def inert_where_it_is_typed(world: HostileWorld) -> None:
+    """What a link or a form carries comes back as text."""
+    here, session = f"/t/{world.tenant.slug}", f"sessions/{world.session.id}"
+    asked = [
+        (page, {"q": HOSTILE})
+        for page in ("sessions/", "requests/", "search/", "jump/", "personas/", "audit/", "jobs/")
     ]
-    paths += [
-        "alerts/",
-        "audit/",
-        "members/",
-        "retention/",
-        "api-keys/",
-        f"lab/?session={session.id}",
+    asked += [
+        ("search/", {"q": "alert"}),
+        ("sessions/", {"agent": NAME, "model": NAME}),
+        ("metrics/", {"model": NAME, "agent": NAME}),
+        (f"{session}/turns/", {"for": HOSTILE}),
+        (f"{session}/turns/seen-by/", {"model": NAME, "for": HOSTILE}),
+        (f"{session}/evidence/{world.evidence}/", {"lines": "1-2"}),
+        (f"{session}/epochs/rotate/", {"why": "tool_removed_for_security", "tool": NAME}),
+        (f"{session}/plan/tool/", {"tool": NAME}),
+        (f"personas/of/{PRINCIPAL}/", {"before": "1", "after": "2"}),
+        ("agents/", {"name": NAME, "version": "12"}),
+        ("lab/", {"session": str(world.session.id), "models": NAME}),
+        ("lab/", {"session": NAME}),
     ]
-    paths += [f"search/?{urlencode({'q': words})}" for words in ("alert", HOSTILE)]
-    paths += [f"sessions/{session.id}/{tab}" for tab in ("", "events/", "plan/")]
-    paths += [f"sessions/{session.id}/{tab}/" for tab in ("turns", "checkpoints", "settings")]
-    paths += [f"sessions/{session.id}/turns/?{urlencode({'for': HOSTILE})}"]
-    paths += [f"sessions/{session.id}/events/{event.sequence}/" for event in sequences]
-    for item in items:
-        name = f"{item.sequence}.{item.ordinal}"
-        paths += [f"sessions/{session.id}/{kind}/{name}/" for kind in ("items", "f/item")]
-        if item.kind == "tool_result":
-            paths += [
-                f"sessions/{session.id}/evidence/{name}/{part}" for part in ("", "?lines=1-2")
-            ]
-    for request in session.requests:
-        tabs = (
-            "",
-            "items/",
-            "json/",
-            "change/",
-            "events/",
-            "take-away/",
-            "f/part/?part=messages.0",
-        )
-        paths += [f"requests/{request}/{tab}" for tab in tabs]
-    for path in paths:
-        response = client.get(f"/t/{tenant.slug}/{path}")
-        assert response.status_code in {200, 400}, path
-        assert audit(response.content.decode()) == [], path
-
-
-def test_hostile_content_is_inert_on_the_pages_of_acts() -> None:
-    """Texts of users, models, tools and operators on plans, state, compactions, personas and previews."""
-    tenant = make_tenant(name=MARKUP)
-    session = kept_session(
-        tenant,
-        say=HOSTILE,
-        title=HOSTILE,
-        agent="agent" + MARKUP[:60],
-        instructions=HOSTILE,
-        tools=(tool("shell.run", HOSTILE), tool("web.fetch"), tool("x" + MARKUP[:40])),
-    )
-    note(
-        session.ask("Note it."),
-        objective=HOSTILE,
-        add_constraints=[HOSTILE],
-        upsert_tasks=[{"title": HOSTILE}],
-        next_action=HOSTILE,
-    )
-    client = Client()
-    client.force_login(make_person(tenant))
-    here = f"/t/{tenant.slug}/sessions/{session.id}"
-    act = {"epoch": "2", "why": "operator", "reason": HOSTILE}
-    assert client.post(f"{here}/epochs/rotate/", act).status_code == 303
-    mark = {"target": "3", "form": "pinned", "reason": HOSTILE}
-    assert client.post(f"{here}/compactions/mark/", mark).status_code == 303
-    form = {"revision": "1", "entry": [HOSTILE, MARKUP], "reason": HOSTILE}
-    persona = reverse("inspector:persona", args=[tenant.slug, PRINCIPAL, "html"])
-    assert client.post(persona, form).status_code == 303
-    constraints = working_state_view(actor=session.actor, session_id=session.id).state.constraints
-    removed = urlencode({"why": "tool_removed_for_security", "tool": "x" + MARKUP[:40]})
-    paths = [f"{here}/{tab}/" for tab in ("plan", "state", "epochs", "compactions")]
-    paths += [
-        f"{here}/epochs/diff/",
-        f"{here}/epochs/rotate/?{removed}",
-        f"{here}/plan/tool/?{urlencode({'tool': 'x' + MARKUP[:40]})}",
-        f"{here}/state/lift/?id={constraints[-1].id}",
-        f"{here}/compactions/new/",
-        f"{here}/compactions/{compaction_of(session)}/undo/",
-        f"{here}/compactions/mark/?target=3",
-        f"{persona}?before=1&after=2",
-        f"/t/{tenant.slug}/personas/",
-        f"/t/{tenant.slug}/agents/?{urlencode({'name': 'agent' + MARKUP[:60], 'version': '12'})}",
+    wrong = {}
+    for path, query in asked:
+        answer = world.client.get(f"{here}/{path}?{urlencode(query)}")
+        assert answer.status_code in {200, 302, 400, 404}, (path, query, answer.status_code)
+        if found := audit(text_of(answer)):
+            wrong[path, *query] = found
+    persona = {"revision": "1", "entry": [HOSTILE, MARKUP], "reason": HOSTILE}
+    preview = reverse("inspector:persona-preview", args=[world.tenant.slug, PRINCIPAL])
+    forms: list[tuple[str, dict[str, Any]]] = [
+        (f"{here}/personas/of/{PRINCIPAL}/", persona | {"preview": "1"}),
+        (f"{here}/personas/of/{PRINCIPAL}/", persona),
+        (preview, persona),
+        (f"{here}/alerts/", {"act": "add", "name": HOSTILE, "measure": HOSTILE, "bound": "x"}),
+        (f"{here}/members/", {"act": "add", "name": HOSTILE, "role": HOSTILE, "password": NAME}),
+        (f"{here}/{session}/settings/", {"ttl": NAME, "compaction": NAME, "summary_model": NAME}),
+        (f"{here}/lab/", {"session": HOSTILE, "engine": NAME, "models": NAME, "reason": HOSTILE}),
+        (f"{here}/models/probe/{world.model}/", {"most": NAME, "reason": HOSTILE}),
+        ("/login/", {"username": HOSTILE, "password": HOSTILE}),
     ]
-    for path in paths:
-        response = client.get(path)
-        assert response.status_code == 200, path
-        assert audit(response.content.decode()) == [], path
-    for path, data in ((persona, form | {"preview": "1"}), (persona, form)):
-        assert audit(client.post(path, data).content.decode()) == [], path
+    for path, form in forms:
+        answer = (Client() if path == "/login/" else world.client).post(path, form)
+        assert answer.status_code in {200, 303, 400, 409, 422}, (path, answer.status_code)
+        if found := audit(text_of(answer)):
+            wrong[path, *form] = found
+    assert wrong == {}
 
 
-def test_content_is_lossless_in_raw() -> None:
-    tenant = make_tenant()
-    session = hostile_session(tenant)
-    client = Client()
-    client.force_login(make_person(tenant))
-    seed = Event.objects.get(
-        session_id=session.id, type="user.message.created", payload__run_number=1
-    )
-    raw = client.get(f"/t/{tenant.slug}/sessions/{session.id}/events/{seed.sequence}/raw")
-    assert raw.content.decode() == HOSTILE
-    result = Event.objects.get(session_id=session.id, type="tool.result.received")
-    raw = client.get(f"/t/{tenant.slug}/sessions/{session.id}/events/{result.sequence}/raw")
-    assert raw.content.decode() == HOSTILE + "\x00\n" + "A" * 70_000
+def lossless_in_raw(world: HostileWorld) -> None:
+    """What was said stands in its raw download to the last character, and in the request the model was sent."""
+    here = f"/t/{world.tenant.slug}"
+    events = Event.objects.filter(session_id=world.session.id, body_id__isnull=False)
+    raws = {
+        text_of(world.client.get(f"{here}/sessions/{world.session.id}/events/{event.sequence}/raw"))
+        for event in events
+    }
+    assert {HOSTILE, RESULT} <= raws
+    body = text_of(world.client.get(f"{here}/requests/{world.session.requests[0]}/raw"))
+    assert MARKUP[:200] in "".join(strings_of(json.loads(body)))
+
+
+def strings_of(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for entry in value.values() if isinstance(value, dict) else value:
+            yield from strings_of(entry)
+
+
+def hostile_session(tenant: Tenant) -> LiveSession:
+    """One with a long result, and little else."""
+    session = LiveSession(tenant, title=HOSTILE, tools=(tool("web.fetch", HOSTILE),))
+    session.ask(HOSTILE)
+    (call,) = session.call(("web.fetch", {"url": "javascript:alert(1)", "x": HOSTILE}))
+    session.result(call, HOSTILE + "\x00\n" + "A" * 70_000)
+    return session.answer(HOSTILE)
 
 
 def test_a_long_text_says_how_much_is_not_shown() -> None:

@@ -10,21 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.db import transaction
+from django.http import HttpResponse
 from django.test import Client
-from django.urls import URLPattern
 
 from ctxengine.ledger.models import AuditEntry, Event, Role
-from inspector import urls
 from tests.factories import make_person, make_tenant
-from tests.inspector.sessions import PRINCIPAL
-from tests.matrix.test_console_access import (
-    ACTS,
-    OF_OTHER_SESSIONS,
-    WITHOUT_TENANT,
-    World,
-    client,
-    constraint_of,
-)
+from tests.matrix.test_console_access import ACTS
+from tests.matrix.world import World, client, constraint_of, tenant_patterns
 
 pytestmark = pytest.mark.django_db
 
@@ -49,8 +41,12 @@ MATRIX: dict[str, Row] = {
             "item-fragment", "requests", "request", "request-items", "request-json", "request-raw", "json-part",
             "request-change", "request-events", "request-take-away", "request-ticket", "request-curl", "diff", "metrics",
             "personas", "providers", "models", "model-ladder", "agents", "policies", "import-job", "import", "repair-text",
+            "event-body-twin", "item-twin", "request-json-twin", "request-events-twin", "request-take-away-twin",
+            "configure-twin", "import-job-twin", "repair-text-twin", "lab-step-twin",
             "jobs", "search", "audit", "glossary", "tour", "styleguide", "keys",
-            "session-turns", "turns-seen-by", "evidence", "lab-replay", "lab-matrix", "lab-cell", "lab-step", "lab-step-raw",
+            "session-turns", "session-checkpoints", "turns-seen-by", "evidence",
+            "session-peek", "request-peek", "request-markdown", "session-event-rows",
+            "lab-replay", "lab-matrix", "lab-cell", "lab-step", "lab-step-raw",
         ),
         PAGE,
     ),
@@ -66,17 +62,20 @@ MATRIX: dict[str, Row] = {
     "compact-now": Row(200, (403, 303, 303)),
     "mark": OPERATE,
     "undo-compaction": OPERATE,
+    "undo-checkpoint": OPERATE,
     "persona": OPERATE,
     "job": OPERATE,
     "configure": OPERATE,
     "alerts": OPERATE,
-    "model": Row(200, (403, 303, 303)),
+    "model": PAGE,
+    "probe": OPERATE,
     "imports": Row(200, (403, 400, 400)),
     "api-keys": Row(200, (403, 403, 200)),
     "members": Row(200, (403, 403, 303)),
     "retention": Row(200, (403, 403, 303)),
     "lab": OPERATE,
     "save-view": Row(405, 303),
+    "load-samples": Row(405, (403, 303, 303)),
     "remove-view": Row(405, 404),
 }  # fmt: skip
 """Everything under a tenant. Refusals by the form's content (400, 404) are told by what each form below holds."""
@@ -90,19 +89,9 @@ FORMS: dict[str, dict[str, Any]] = {
     "retention": {"act": "change", "kind": "content", "days": "90"},
     "save-view": {"page": "sessions", "name": "v", "query": ""},
     "persona": {"revision": "1", "entry": "Prefers large commits."},
-    "model": {"act": "probe", "hosted": "on"},
+    "probe": {"hosted": "1"},
 }  # fmt: skip
 _ANONYMOUS, _STRANGER = 302, 404
-
-
-def tenant_patterns() -> list[URLPattern]:
-    """Every address under a tenant."""
-    return [pattern for pattern in urls.urlpatterns if pattern.name not in WITHOUT_TENANT]
-
-
-def listed() -> list[URLPattern]:
-    """Those of this matrix."""
-    return [pattern for pattern in tenant_patterns() if pattern.name in MATRIX]
 
 
 def form_of(world: World, name: str) -> dict[str, Any]:
@@ -119,15 +108,20 @@ def form_of(world: World, name: str) -> dict[str, Any]:
     return form
 
 
-def ask(one: Client, method: str, address: str, form: dict[str, Any]) -> int:
-    """The status, with everything undone that was done."""
+def ask(one: Client, method: str, address: str, form: dict[str, Any]) -> HttpResponse:
+    """The answer, with everything undone that was done."""
     with transaction.atomic():
-        if method == "get":
-            status: int = one.get(address).status_code
-        else:
-            status = one.post(address, form).status_code
+        answer: HttpResponse = one.get(address) if method == "get" else one.post(address, form)
         transaction.set_rollback(True)
-    return status
+    return answer
+
+
+def unsafe_headers(answer: HttpResponse) -> list[str]:
+    """What of an answer's headers would let it be kept by a cache, or let content act."""
+    kept, policy = answer["Cache-Control"], answer["Content-Security-Policy"]
+    wrong = [] if "no-cache" in kept or "no-store" in kept else [kept]
+    strict = all(f"{kind}-src 'self'" in policy for kind in ("script", "style"))
+    return wrong if strict and "unsafe" not in policy else [*wrong, policy]
 
 
 def expected(row: Row, method: str, role: Role) -> int:
@@ -138,7 +132,7 @@ def expected(row: Row, method: str, role: Role) -> int:
 
 def test_every_address_is_in_the_matrix() -> None:
     names = {str(pattern.name) for pattern in tenant_patterns()}
-    assert names - set(MATRIX) == OF_OTHER_SESSIONS, "say in MATRIX who may do what there"
+    assert names - set(MATRIX) == set(), "say in MATRIX who may do what there"
     assert set(MATRIX) <= names, "these are gone"
 
 
@@ -146,29 +140,33 @@ def test_every_address_is_in_the_matrix() -> None:
 def test_members_get_what_their_role_says(role: Role) -> None:
     world = World()
     member = client(make_person(world.tenant, role))
-    wrong = {}
-    for pattern in listed():
+    wrong, unsafe = {}, {}
+    for pattern in tenant_patterns():
         name, address = str(pattern.name), world.address(pattern)
         for method in ("get", "post"):
-            status = ask(member, method, address, form_of(world, name))
-            if status != expected(MATRIX[name], method, role):
-                wrong[name, method] = status
+            answer = ask(member, method, address, form_of(world, name))
+            if answer.status_code != expected(MATRIX[name], method, role):
+                wrong[name, method] = answer.status_code
+            if answer.status_code == 200 and unsafe_headers(answer):
+                unsafe[name] = unsafe_headers(answer)
     assert wrong == {}
+    assert unsafe == {}
 
 
 def test_strangers_are_sent_to_sign_in_and_members_of_others_learn_nothing() -> None:
     world, own = World(), make_tenant()
     nobody = client()
+    assert world.bounded  # made now, since what it writes would count below
     other = client(make_person(own, Role.ADMIN))
     events, acts = Event.objects.count(), AuditEntry.objects.count()
     wrong = {}
-    for pattern in listed():
+    for pattern in tenant_patterns():
         name, address = str(pattern.name), world.address(pattern)
         for method in ("get", "post"):
             form = form_of(world, name)
             refused = expected(MATRIX[name], method, Role.ADMIN) == 405
             for who, one, status in (("nobody", nobody, _ANONYMOUS), ("other", other, _STRANGER)):
-                found = ask(one, method, address, form)
+                found = ask(one, method, address, form).status_code
                 if found != (405 if refused else status):
                     wrong[name, method, who] = found
     assert wrong == {}
@@ -178,8 +176,7 @@ def test_strangers_are_sent_to_sign_in_and_members_of_others_learn_nothing() -> 
 def test_other_methods_are_refused_everywhere() -> None:
     world = World()
     admin = client(make_person(world.tenant, Role.ADMIN))
-    for pattern in listed():
+    for pattern in tenant_patterns():
         for method in ("put", "delete", "patch"):
             status = getattr(admin, method)(world.address(pattern)).status_code
             assert status == 405, (pattern.name, method, status)
-    assert PRINCIPAL

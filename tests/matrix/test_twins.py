@@ -1,21 +1,24 @@
-"""Every list answers as JSON and CSV with the same rows: one of each, and every column that both have holds the same."""
+"""Every page of data answers as JSON, every list as CSV too: with the same rows, and every column that both have alike."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+import re
 from typing import Any
 
 import pytest
+from django.urls import URLPattern
 
 from ctxengine.ledger.models import Role
 from tests.factories import make_person, pressed_session
-from tests.matrix.test_console_access import World, client
-from tests.matrix.test_role_matrix import tenant_patterns
+from tests.matrix.world import POSTS, World, client, tenant_patterns
 
 pytestmark = pytest.mark.django_db
 
+_ALTERNATE = re.compile(r'<link rel="alternate" type="application/json" href="([^"]*)">')
 DOCUMENTS = {"metrics"}
 """Their twins are tables of one document, compared in tests/inspector/test_page_metrics.py."""
 
@@ -26,8 +29,6 @@ def rows_of(name: str, data: Any) -> list[dict[str, Any]]:
         return [entry["tool"] for group in data["groups"] for entry in group["tools"]]
     if name == "request-items":
         return [{**item, **item["line"], "form": item["form"]} for item in data["items"]]
-    if name == "imports":
-        return list(data["imports"])
     return [{**row, **row.get("line", {})} for row in data]
 
 
@@ -37,6 +38,62 @@ def as_cell(value: Any) -> str:
         return ""
     text = str(value)
     return "'" + text if isinstance(value, str) and text[:1] in ("=", "+", "-", "@") else text
+
+
+WITHOUT_TWIN: dict[str, str] = {
+    **dict.fromkeys(("jump", "diff-pick"), "leads on"),
+    **dict.fromkeys(
+        (
+            "rotate", "tool-act", "lift-constraint", "compact-now", "mark", "undo-compaction", "undo-checkpoint",
+            "probe",
+        ),
+        "a form before an act; the act is an event and a line of the audit log",
+    ),
+    **dict.fromkeys(
+        ("event-raw", "request-raw", "request-curl", "request-ticket", "request-markdown", "lab-step-raw"), "a file"
+    ),
+    **dict.fromkeys(("tour", "keys", "styleguide"), "the same words for everybody"),
+}  # fmt: skip
+"""Pages without data of their own, each with the reason. Parts of pages (`f/`) and addresses of posts are none."""
+
+
+def data_pages() -> list[URLPattern]:
+    """Every address that shows data and is nobody's twin."""
+    return [
+        pattern
+        for pattern in tenant_patterns()
+        if pattern.name not in WITHOUT_TWIN
+        and pattern.name not in POSTS
+        and "/f/" not in str(pattern.pattern)
+        and not str(pattern.name).endswith("-twin")
+    ]
+
+
+def test_every_page_of_data_leads_to_its_json_twin() -> None:
+    world = World()
+    admin = client(make_person(world.tenant, Role.ADMIN))
+    wrong = {}
+    for pattern in data_pages():
+        page = admin.get(world.address(pattern)).content.decode()
+        link = _ALTERNATE.search(page)
+        if link is None:
+            wrong[pattern.name] = "no link"
+            continue
+        twin = admin.get(html.unescape(link[1]))
+        told = twin.status_code, twin["Content-Type"]
+        if told != (200, "application/json"):
+            wrong[pattern.name] = told
+        json.loads(twin.getvalue())
+    assert wrong == {}, "give it a twin, or say in WITHOUT_TWIN why it has none"
+
+
+def test_a_part_of_a_page_asks_by_its_query_for_the_same_twin() -> None:
+    world = World()
+    admin = client(make_person(world.tenant, Role.ADMIN))
+    page = admin.get(f"/t/{world.tenant.slug}/requests/?model=x%22%3E%E2%80%AE&size=50")
+    link = _ALTERNATE.search(page.content.decode())
+    assert link is not None
+    assert link[1].endswith("requests.json?model=x%22%3E%E2%80%AE&amp;size=50")
 
 
 def test_the_twins_of_every_list_hold_the_same_rows() -> None:

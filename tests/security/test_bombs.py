@@ -20,7 +20,7 @@ from django.test import Client
 
 from ctxengine.engine.lexeme import MAX_DEPTH
 from ctxengine.ledger.models import Event, ImportRow, Job, SessionRow
-from ctxengine.service.import_transcript import MAX_FILE_BYTES
+from ctxengine.service.imports.source import MAX_FILE_BYTES
 from tests.api.door import Answer, Door
 
 CHAT = [{"role": "user", "content": "Which port?"}, {"role": "assistant", "content": "22."}]

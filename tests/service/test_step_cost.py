@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.db import connection
@@ -14,6 +15,8 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.history import working_set_told
 from ctxengine.engine.history.working_set_told import told_turns
 from ctxengine.engine.turns.closed import cards_of, closed_turns
+from ctxengine.ledger import ahead
+from ctxengine.ledger.ahead import Read, Rows
 from ctxengine.service.specs import PolicySpec
 from ctxengine.service.wiring import log_of
 from tests.cast import Call, Runtime, tool
@@ -37,7 +40,15 @@ def counted() -> Iterator[list[tuple[str, int]]]:
             found.append((_NUMBER.sub("#", sql), context["cursor"].cursor.rowcount))
         return result
 
-    with connection.execute_wrapper(wrapper):
+    def together(reads: Sequence[Read]) -> list[Rows]:
+        rows = read_together(reads)
+        found.extend(
+            (_NUMBER.sub("#", r.sql), len(got)) for r, got in zip(reads, rows, strict=True)
+        )
+        return rows
+
+    read_together = ahead._together
+    with connection.execute_wrapper(wrapper), patch.object(ahead, "_together", together):
         yield found
 
 

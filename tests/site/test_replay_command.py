@@ -117,6 +117,42 @@ def test_what_cannot_be_replayed_is_told_in_a_line(
         replayed(str(transcript), **{"model": "gpt-5.4", **options})
 
 
+@pytest.mark.django_db
+def test_a_session_s_own_window_holds_for_engines_and_peers_alike() -> None:
+    runtime = Runtime(window=48_000)
+    runtime.turn("Hello?", "Hello.")
+    lines = replayed(
+        str(runtime.session),
+        engine=",".join(LAB_ENGINES),
+        model=f"{runtime.row.provider}/{runtime.row.model},openai/gpt-5.4",
+        tenant=_slug(runtime),
+    )
+    assert {line["window"] for line in lines if line["model"] == runtime.row.model} == {48_000}
+    (others,) = {line["window"] for line in lines if line["model"] == "gpt-5.4"}
+    assert others != 48_000
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("engine", ["suffix", "working_set", "sliding_window"])
+def test_a_cell_without_room_says_why_and_a_replay_of_nothing_fails(
+    transcript: Path, engine: str, as_json: bool
+) -> None:
+    big = json.loads(transcript.read_text())
+    big["messages"][0]["content"] = "You look things up. " * 2_000
+    transcript.write_text(json.dumps(big))
+    out = StringIO()
+    asked = {"engine": engine, "model": "gpt-5.4", "budget": "6000", "json": as_json}
+    with pytest.raises(CommandError, match="Nothing could be replayed"):
+        call_command("replay", str(transcript), stdout=out, stderr=StringIO(), **asked)
+    if as_json:
+        (line,) = map(json.loads, out.getvalue().splitlines())
+        assert line["skipped"] and line["steps"] == 0
+    else:
+        assert "not replayed." in out.getvalue() and "100.0%" not in out.getvalue()
+    lines = replayed(str(transcript), engine=engine, model="gpt-5.4", budget="6000,200000")
+    assert [bool(line["skipped"]) for line in lines] == [True, False]
+
+
 def test_what_is_no_transcript_is_told_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no file, folder or session"):
         replayed(str(tmp_path / "nothing"), model="gpt-5.4")

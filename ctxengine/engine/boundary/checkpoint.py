@@ -62,6 +62,8 @@ class Checkpoint:
     """The checkpoint it rests on; 0: the history itself."""
     body: str | None = None
     """Body with the sealed window, or the note."""
+    gaps: tuple[str, ...] = ()
+    """Parts that a note must have and has not, by name."""
 
     @property
     def replaced(self) -> int:
@@ -96,6 +98,7 @@ def checkpoint_of(event: EventRecord) -> Checkpoint:
         inline=payload["inline"],
         base=payload["base"] or 0,
         body=event.body.id if event.body else None,
+        gaps=tuple(payload.get("gaps", ())),
     )
 
 

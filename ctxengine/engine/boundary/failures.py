@@ -31,7 +31,7 @@ FAILURES: tuple[FailureKind, ...] = (
     FailureKind(
         "missing_configuration",
         "The provider cannot be called to compact.",
-        f"Set its key and its address. {_BY_HAND}",
+        "Set its key and its address; the next request asks it then.",
     ),
     FailureKind(
         "native_unsupported",
@@ -172,6 +172,9 @@ FAILURES: tuple[FailureKind, ...] = (
     ),
 )
 """Every code that a compaction can fail with. None of them changes the messages or the last valid checkpoint."""
+
+MENDED_OUTSIDE: Final = frozenset({"missing_configuration"})
+"""Codes of what can be seen to be mended before anybody is asked: they bar nothing once it is."""
 
 FAILURE_OF: Final = {kind.code: kind for kind in FAILURES}
 

@@ -103,7 +103,7 @@ def _input(work: Work, view: View) -> bytes:
     base = work.covered.base
     # A note made for another provider is read as what it is, in front of what came after it.
     told = note_text(base, work.note, work.session.nonce_key) if base and work.note else ""
-    shown = work.fragments(units, as_pointers=elided)
+    shown = work.fragments(units, as_pointers=elided, over=True)
     fragments = (*work.spoken(told), *shown, *work.spoken(notice))
     return work.body(work.window, fragments, compacts=True)
 

@@ -7,10 +7,12 @@ fragments, each told together with the note so far; a partial note never stands 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from ctxengine.engine.boundary.failures import CompactionError
-from ctxengine.engine.boundary.note_text import FRAME_TOKENS
+from ctxengine.engine.boundary.note_text import FRAME_TOKENS, gaps_of, gaps_text
 from ctxengine.engine.boundary.work import Made, Work, checkpoint_for
 from ctxengine.engine.compaction.fragments import Fragment, fragments_of
 from ctxengine.engine.compaction.model_text import clean_prose
@@ -66,8 +68,13 @@ class NotePort(Protocol):
         ...
 
 
-def make_note(work: Work, log: SessionLog, port: NotePort) -> Made:
-    """Write a note.
+def make_note(
+    work: Work, log: SessionLog, port: NotePort, *, writer: Mapping[str, str] | None = None
+) -> Made:
+    """Write a note. One without some of its parts is taken, and says so wherever it stands.
+
+    Args:
+        writer: who writes, to be kept beside it.
 
     Raises:
         CompactionError: nothing was made.
@@ -87,11 +94,12 @@ def make_note(work: Work, log: SessionLog, port: NotePort) -> Made:
     text = redact(clean_prose(note, source.elided)).text
     if not text.strip():
         raise CompactionError("summary_empty")
-    tokens = work.counter.text(text) + FRAME_TOKENS
+    gaps = gaps_of(text)
+    tokens = work.counter.text(text) + work.counter.text(gaps_text(gaps)) + FRAME_TOKENS
     if not is_progress(work.covered.tokens, tokens):
         raise CompactionError("not_reducing")
-    point = checkpoint_for(work, kind="note", tokens=tokens)
-    return Made(point, text, items=1, counted="estimated", calls=calls)
+    point = replace(checkpoint_for(work, kind="note", tokens=tokens), gaps=gaps)
+    return Made(point, text, items=1, counted="estimated", calls=calls, writer=writer)
 
 
 def source_for(work: Work, log: SessionLog) -> SummarySource:

@@ -15,7 +15,9 @@ from ctxengine.engine.canonical import digest_of
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.ids import EventSeq
 
-SAVED_VERSION: Final = "boundary-state@2"
+SAVED_VERSION: Final = "boundary-state@3"
+_BEFORE: Final = "boundary-state@2"
+"""As the present one, from before notes were looked through for the parts they lack."""
 _ENDED: Final = ("operation", "outcome", "code", "retryable", "retry_after_s", "prefix_sha256")
 
 
@@ -72,11 +74,13 @@ def read_saved(state: Mapping[str, Any]) -> Saved | None:
     """
     if not isinstance(state, Mapping):
         raise BoundaryStateError(f"it is a {type(state).__name__}, no object.")
-    if state.get("version") != SAVED_VERSION:
+    version = state.get("version")
+    if version not in (SAVED_VERSION, _BEFORE):
         return None
+    added: Mapping[str, Any] = {"gaps": ()} if version == _BEFORE else {}
     try:
         return Saved(
-            tuple(_checkpoint(kept) for kept in state["checkpoints"]),
+            tuple(_checkpoint({**kept, **added}) for kept in state["checkpoints"]),
             tuple(_finished(kept) for kept in state["finished"]),
         )
     except KeyError as error:
@@ -87,6 +91,7 @@ def read_saved(state: Mapping[str, Any]) -> Saved | None:
 
 def _checkpoint(kept: Mapping[str, Any]) -> tuple[Checkpoint, str]:
     fields = {name: kept[name] for name in Checkpoint.__dataclass_fields__}
+    fields["gaps"] = tuple(str(part) for part in fields["gaps"])
     for name in ("ranges", "left_out"):
         fields[name] = tuple((int(first), int(last)) for first, last in fields[name])
     for name in ("sequence", "cut"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from ctxengine.engine.plan.plan import wire_prefix
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.rows import render_unit
+from ctxengine.engine.server_calls import serves, without_abandoned
 from ctxengine.engine.wire.base import (
     Fragment,
     WireMessage,
@@ -114,10 +115,17 @@ class Work:
         return wire_prefix(self.session.plan, self.session.nonce_key)
 
     def fragments(
-        self, units: Sequence[Unit], *, as_pointers: bool = False
+        self, units: Sequence[Unit], *, as_pointers: bool = False, over: bool = False
     ) -> tuple[Fragment, ...]:
-        """Units as they stand on the wire."""
+        """Units as they stand on the wire.
+
+        Args:
+            over: whether the user has spoken behind them all.
+        """
         plan = self.session.plan
+        serving = [unit.sequence for unit in units if serves(unit)]
+        api = self.renderer.api.value
+        mended = without_abandoned(units, serving, api=api, over=over) if serving else {}
         context = RenderContext(
             nonce_key=self.session.nonce_key,
             wire_names={tool.name: tool.wire_name for tool in plan.tools},
@@ -130,7 +138,7 @@ class Work:
             fragment
             for unit in units
             for fragment in render_unit(
-                unit, context, self.renderer, as_pointers=as_pointers
+                mended.get(unit.sequence, unit), context, self.renderer, as_pointers=as_pointers
             ).fragments
         )
 
@@ -182,6 +190,8 @@ class Made:
     """`counted` by the provider, or `estimated` by us."""
     calls: int
     """Calls that it took."""
+    writer: Mapping[str, str] | None = None
+    """Who wrote a note: `model`, how it was `chosen`, and by which `prompt`; None where nobody said."""
 
 
 def checkpoint_for(
@@ -258,4 +268,6 @@ def payload_of(
         "ranges": [list(entry) for entry in point.ranges],
         "left_out": [list(entry) for entry in point.left_out],
         "counted": made.counted,
+        **({"gaps": list(point.gaps)} if point.gaps else {}),
+        **({"writer": dict(made.writer)} if made.writer else {}),
     }

@@ -40,7 +40,8 @@ class Reported:
     """What the provider said, in its own tokens."""
 
     read: int
-    write: int
+    write: int | None
+    """None where the provider has no such figure."""
     total: int
     reason: str = ""
     """Its own reason for a miss."""

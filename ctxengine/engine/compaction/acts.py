@@ -5,7 +5,7 @@ Summaries, undoings, pins, folds and exclusions are events like any other, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -151,15 +151,15 @@ def _gap(tiles: list[Tile], first: EventSeq, below: EventSeq, index: UnitIndex) 
 
 
 def packets_from(
-    events: Iterable[EventRecord], body: Callable[[EventRecord], str | None]
+    events: Iterable[EventRecord], results: Mapping[int, CompactionResult]
 ) -> tuple[Packet, ...]:
-    """The packets of compaction events; one whose body was erased keeps its range and says so."""
-    return tuple(_packet(event, body(event)) for event in events)
+    """The packets of compaction events, from what those hold by sequence; an erased one keeps its range and says so."""
+    return tuple(_packet(event, results.get(event.sequence)) for event in events)
 
 
-def _packet(event: EventRecord, text: str | None) -> Packet:
-    if text is not None:
-        return packet_of(CompactionResult.model_validate_json(text), event.sequence)
+def _packet(event: EventRecord, result: CompactionResult | None) -> Packet:
+    if result is not None:
+        return packet_of(result, event.sequence)
     payload = event.payload
     return Packet(
         sequence=event.sequence,

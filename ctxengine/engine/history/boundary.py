@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ctxengine.engine.boundary.capability import (
     LEAST_THRESHOLD_TOKENS,
     betas_for,
@@ -11,10 +13,11 @@ from ctxengine.engine.boundary.checkpoint import Checkpoint, checkpoint_of, wind
 from ctxengine.engine.boundary.note_text import archive_notice, note_text
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.compaction.marks import present
+from ctxengine.engine.history.opening import opening_line
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
-from ctxengine.engine.items import Unit
+from ctxengine.engine.items import ItemKind, Unit
 from ctxengine.engine.manifest import Form, Reason, Span
 from ctxengine.engine.ports import SessionLog, TokenCounter
 from ctxengine.engine.trust.levels import Trust
@@ -65,8 +68,11 @@ def projected(
     threshold = inline_threshold(session)
     if checkpoint is None:
         history = present(log.units(EventSeq(1), boundary), marks, counter)
+        opening = opening_line(history, log, boundary)
         return Projection(
             history=history,
+            row_nine=opening,
+            row_nine_tokens=counter.text(opening) if opening else 0,
             history_tokens=sum(unit.tokens for unit in history),
             betas=betas_for(api, window=False, inline=bool(threshold)),
             compact_threshold=threshold,
@@ -99,9 +105,9 @@ def projected(
         row_nine_erased=text is None or (checkpoint.kind == "native" and not native),
         history_tokens=sum(unit.tokens for unit in history),
         spans=_spans(checkpoint, retained, tokens),
-        units_left_out=checkpoint.units,
+        units_left_out=max(0, checkpoint.units - len(retained)),
         turns_left_out=checkpoint.turns,
-        tokens_left_out=checkpoint.tokens_before,
+        tokens_left_out=_left_out_tokens(checkpoint, retained),
     )
 
 
@@ -138,8 +144,8 @@ def _spans(checkpoint: Checkpoint, retained: list[Unit], tokens: int) -> tuple[S
         form=Form.OUT,
         reason=reason,
         items=0,
-        units=checkpoint.units,
-        tokens=checkpoint.tokens_before,
+        units=max(0, checkpoint.units - len(retained)),
+        tokens=_left_out_tokens(checkpoint, retained),
         numbers={"event": checkpoint.sequence},
     )
     trust = Trust.EXTERNAL_UNTRUSTED if checkpoint.kind == "native" else Trust.MODEL
@@ -156,21 +162,43 @@ def _spans(checkpoint: Checkpoint, retained: list[Unit], tokens: int) -> tuple[S
     )
     left = [_range(first, last, Reason.LEFT_IN_ARCHIVE) for first, last in checkpoint.left_out]
     selected = [_range(first, last, Reason.RECOVERED) for first, last in checkpoint.ranges]
-    again = [
-        _range(unit.sequence, unit.last_sequence, Reason.RETAINED, form=Form.WHOLE)
-        for unit in retained
-    ]
-    return (covered, shown, *left, *selected, *again)
+    return (covered, shown, *left, *selected, *(_again(unit) for unit in retained))
 
 
-def _range(first: int, last: int, reason: Reason, *, form: Form = Form.OUT) -> Span:
-    """What became of a range of row 10; its tokens are told elsewhere."""
+def _left_out_tokens(checkpoint: Checkpoint, retained: Sequence[Unit]) -> int:
+    """What a checkpoint stands for and no request shows (tokens): what is shown again is not left out."""
+    return max(0, checkpoint.tokens_before - sum(unit.tokens for unit in retained))
+
+
+def _range(first: int, last: int, reason: Reason) -> Span:
+    """What became of a range within the covered one; its units and tokens are told there."""
     return Span(
         row=10,
         from_item=f"{first}.0",
         to_item=f"{last}.0",
-        form=form,
+        form=Form.OUT,
         reason=reason,
         items=0,
         tokens=0,
+    )
+
+
+def _again(unit: Unit) -> Span:
+    """A covered unit that follows the window or the note whole; it is told here and nowhere else."""
+    said = sum(item.tokens for item in unit.items if item.kind is ItemKind.USER_MESSAGE)
+    trust = {
+        Trust.USER.value: said,
+        Trust.MODEL.value: unit.tokens - said - unit.result_tokens,
+        Trust.EXTERNAL_UNTRUSTED.value: unit.result_tokens,
+    }
+    return Span(
+        row=10,
+        from_item=str(unit.items[0].id),
+        to_item=f"{unit.last_sequence}.0",
+        form=Form.WHOLE,
+        reason=Reason.RETAINED,
+        items=len(unit.items),
+        units=1,
+        tokens=unit.tokens,
+        trust={level: tokens for level, tokens in trust.items() if tokens},
     )

@@ -58,7 +58,8 @@ class Projection:
     cut: EventSeq = EventSeq(0)
     """Units that start before this place do not stand in history."""
     history: Sequence[Unit] = ()
-    """Units from the cut on, in the form they are shown in, oldest first."""
+    """Units from the cut on, in the form they are shown in, oldest first. What stands in front of them from before the cut is
+    told by `spans`."""
     form: ShownForm = "whole"
     """How `history` and `promoted` are shown."""
     reason: Reason = Reason.FITS
@@ -113,6 +114,10 @@ class Projection:
         """Whether a unit of `history` stands as it was sent."""
         place = bisect_right(self.as_sent, unit.sequence, key=itemgetter(0))
         return bool(place) and unit.sequence <= self.as_sent[place - 1][1]
+
+    def stands(self, unit: Unit) -> tuple[bool, bool]:
+        """How a unit of `history` stands there: as it was sent or not, and whether it is from before the cut."""
+        return self.sent_as_it_is(unit), unit.sequence < self.cut
 
     @property
     def manifest_form(self) -> Form:

@@ -38,6 +38,15 @@ def blocks_of(
             for event in log.events(after=EventSeq(first - 1), limit=last - first + 1)
             if event.sequence in wanted
         ]
+    return blocks_from(log, events, excluded=excluded)
+
+
+def blocks_from(
+    log: SessionLog, events: Sequence[EventRecord], *, excluded: Collection[str] = ()
+) -> tuple[SentBlock, ...]:
+    """The blocks that these events keep, where the events were read already."""
+    if not events:
+        return ()
     bodies = {event.body.id for event in events if event.body is not None}
     texts = log.texts(bodies)
     out = turns_left_out(closed_turns(log), excluded) if excluded else frozenset()

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from ctxengine.engine.history.turn_costs import StandingCosts, TurnCost
 from ctxengine.engine.turns.card import CARDS_FRAME_TOKENS
 from ctxengine.engine.turns.relevance import Values
 
@@ -36,18 +37,6 @@ PROMOTION_SHARE = 0.25
 """Most of the room that promoted turns may take."""
 MIN_PROMOTION = 0.5
 """A turn is promoted for a relevance of at least this share of the best one's, for anaphora, or as one of the newest two."""
-
-
-class TurnCost(NamedTuple):
-    """What one closed turn costs in each form (tokens, raw count), and where it stands."""
-
-    number: int
-    first: int
-    last: int
-    full: int
-    card: int
-    open: int = 0
-    """What it took while it was the open turn."""
 
 
 class Form(StrEnum):
@@ -153,19 +142,21 @@ def plan_working_set(
     Args:
         turns: all closed turns in order, numbered from 1.
         room: what is left of the horizon for them.
-        values: of each turn, for this directive.
+        values: of turns, for this directive; those that are missing are worth nothing to it.
         by_hand: turns an operator wants whole; the oldest give way where the room is too small for all of them.
         behind: so many turns stand before a reset: they are not planned.
         room_at: the room at an earlier batch boundary, by the number of turns after the reset that had closed; left out, `room`
             was the same then.
         before: the forms of an earlier plan, with the turns that stand as sent; left out, forms follow from the batches so far.
     """
-    own = [turn._replace(number=turn.number - behind) for turn in turns[behind:]]
+    if behind:
+        turns = [turn._replace(number=turn.number - behind) for turn in turns[behind:]]
+        values = {number - behind: value for number, value in values.items() if number > behind}
     chosen = _planned(
-        own,
+        turns,
         room,
-        {number - behind: value for number, value in values.items() if number > behind},
-        sorted({number - behind for number in by_hand if behind < number <= len(turns)}),
+        values,
+        sorted({n - behind for n in by_hand if 0 < n - behind <= len(turns)}),
         room_at or (lambda _: room),
         _own(before, behind),
     )
@@ -208,7 +199,8 @@ def _planned(
         values = {number: value for number, value in values.items() if number not in settled}
     beside = _less(room, kept)
     spent = _cost(turns, forms, beside) + sum(turns[n - 1].full for n in hand)
-    promoted = _promoted(turns[: forms.full_from - 1], values, room.tokens - spent, room, hand)
+    older = {n: three for n, three in values.items() if n < forms.full_from}
+    promoted = _promoted(turns, older, room.tokens - spent, room, hand)
     return WorkingSet(
         turns=len(turns),
         room=max(0, room.tokens),
@@ -274,11 +266,7 @@ def _own(before: Before | None, behind: int) -> Before | None:
 
 def _standing(turns: Sequence[TurnCost], sent: Mapping[int, int]) -> Sequence[TurnCost]:
     """What turns take as they stand: as sent, or as closed records."""
-    if not sent:
-        return turns
-    return [
-        turn._replace(full=sent[turn.number]) if turn.number in sent else turn for turn in turns
-    ]
+    return StandingCosts(turns, sent) if sent else turns
 
 
 def _continued(turns: Sequence[TurnCost], before: Before, room: Room) -> _Forms:
@@ -401,9 +389,9 @@ def _promoted(
     budget = min(left, int(room.tokens * PROMOTION_SHARE))
     ranked = sorted(
         (
-            turn
-            for turn in turns
-            if turn.number not in chosen and _deserves(values.get(turn.number))
+            turns[number - 1]
+            for number, three in values.items()
+            if number not in chosen and _deserves(three)
         ),
         key=lambda turn: (-values[turn.number].value, -turn.number),
     )
@@ -414,8 +402,8 @@ def _promoted(
     return tuple(sorted(chosen))
 
 
-def _deserves(values: Values | None) -> bool:
-    return values is not None and values.value >= MIN_PROMOTION
+def _deserves(values: Values) -> bool:
+    return values.value >= MIN_PROMOTION
 
 
 _VALUES_SHOWN = 12

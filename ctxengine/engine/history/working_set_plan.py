@@ -6,8 +6,10 @@ nothing but which turns are promoted behind it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from ctxengine.engine.budget.arithmetic import Frame
@@ -17,13 +19,14 @@ from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.compaction.packet import FRAME_TOKENS, CompactionResult
 from ctxengine.engine.compaction.soundness import Refusal
 from ctxengine.engine.compaction.summarise import Range, Surroundings
+from ctxengine.engine.event_types import ERASURES
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.handoff import Handoff, newest_handoff
 from ctxengine.engine.history.projection import PROMOTED_TURNS_TEXT
+from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.history.working_set import (
     BATCH_TURNS,
     Before,
-    TurnCost,
     WorkingSet,
     plan_working_set,
 )
@@ -42,22 +45,24 @@ from ctxengine.engine.history.working_set_record import (
     planned_of,
     stretches_of,
 )
+from ctxengine.engine.history.working_set_rewritten import rewritten_by
 from ctxengine.engine.history.working_set_room import RoomFigures, room_of, with_room
 from ctxengine.engine.history.working_set_sent import (
+    LATELY,
     SENT_ROOM,
     SentTurns,
     holds_sent_turns,
     plan_to_continue,
+    pressed_last,
     sent_turns,
+    tokens_as_sent,
 )
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog, TokenCounter
-from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
+from ctxengine.engine.turns.closed import ClosedTurns, closed_turns
 from ctxengine.engine.turns.relevance import Values
 
-_LOOKED_AT = 8
-"""Newest plans among which the one is looked for that the newest request was built under."""
 TAKEN_BACK = "taken_back"
 """Why no packet is made of a range: an operator undid the one over it, and none was made by hand since."""
 
@@ -115,11 +120,42 @@ def plan_run(planning: Planning, wish: Wish) -> Planned:
     """Plan one run, or replan it."""
     log = planning.log
     closed = closed_turns(log)
-    costs = closed.costs
+    newest = log.newest(EventType.WORKING_SET_PLANNED)
+    # Turns in the packet of the plan before stay there, but for one that is promoted or a plan that begins anew.
+    costs = closed.costs_from(newest.payload["packet_through"] + 1 if newest is not None else 1)
     handoff = newest_handoff(log)
     figures, event = _figures(planning, costs, handoff, wish)
+    chosen, event, found = _chosen(planning, closed, costs, event, figures, handoff, wish)
+    newest = pressed_last(log, event) if wish.reason is PlanReason.START else None
+    if newest is not None and event is not None and not _holds(chosen, event):
+        # The forms before the heavy turn fit no more: what was sent last is gone on from, so that not all is written twice.
+        chosen, event, found = _chosen(planning, closed, costs, newest, figures, handoff, wish)
+    standing = set(chosen.sent)
+    record = _record(planning, wish, chosen, costs, figures, handoff)
+    record = record.showing({t.number: t.promoted for t in found.turns if t.number in standing})
+    record = record.model_copy(update={"gone": _gone(log, closed, event, record)})
+    covered = _covered(planning, record, costs, wish.next_sequence)
+    record = covered.record
+    return Planned(
+        record.model_copy(update={"rewritten": rewritten_by(log, record, costs)}),
+        covered.packet,
+    )
+
+
+def _chosen(
+    planning: Planning,
+    closed: ClosedTurns,
+    costs: Sequence[TurnCost],
+    event: EventRecord | None,
+    figures: RoomFigures,
+    handoff: Handoff | None,
+    wish: Wish,
+) -> tuple[WorkingSet, EventRecord | None, SentTurns]:
+    """The forms, the plan that they go on from, and the turns that stood as sent under it."""
+    behind = handoff.turns if handoff else 0
     by_hand = _pinned_turns(costs, planning.marks)
-    event, found = _to_continue(planning, closed, event, figures, handoff, wish)
+    lately = costs[max(behind, len(costs) - LATELY) :]
+    event, found = _to_continue(planning, closed, lately, event, figures, wish)
     if event is not None:
         # Before the plan: what stands in front of a turn that is dropped has to find its place in it.
         full_from = event.payload["full_from"]
@@ -129,51 +165,54 @@ def plan_run(planning: Planning, wish: Wish) -> Planned:
         figures.room,
         wish.values,
         by_hand=by_hand,
-        behind=handoff.turns if handoff else 0,
-        before=_before(event, found),
+        behind=behind,
+        before=_before(planning, closed, event, found),
     )
     if wish.reason is not PlanReason.START:
         chosen = _without_new(chosen, costs, (*wish.keep, *by_hand))
-    sent = tuple(turn for turn in found.turns if turn.number in chosen.sent)
-    record = _record(planning, wish, chosen, costs, figures, handoff)
-    record = record.model_copy(update={"sent": sent})
-    record = record.model_copy(update={"gone": _gone(log, closed, record)})
-    covered = _covered(planning, record, costs, wish.next_sequence)
-    record = covered.record
-    return Planned(
-        record.model_copy(update={"rewritten": _rewritten(planning, record, costs)}),
-        covered.packet,
-    )
+    return chosen, event, found
+
+
+def _holds(chosen: WorkingSet, event: EventRecord) -> bool:
+    """Whether all turns keep the forms of the plan before."""
+    told = event.payload
+    return (chosen.packet_through, chosen.full_from) == (told["packet_through"], told["full_from"])
 
 
 def _to_continue(
     planning: Planning,
     closed: ClosedTurns,
+    costs: Sequence[TurnCost],
     event: EventRecord | None,
     figures: RoomFigures,
-    handoff: Handoff | None,
     wish: Wish,
 ) -> tuple[EventRecord | None, SentTurns]:
-    """The plan whose forms hold on, and the turns that stand as sent under it; none in a room too small for such turns."""
+    """The plan whose forms hold on, and the turns that stand as sent under it; none in a room too small for such turns.
+
+    Args:
+        costs: of the newest turns behind a reset.
+    """
     if event is None:
         return None, SentTurns()
-    large = holds_sent_turns(figures.tokens, closed.costs[handoff.turns if handoff else 0 :])
+    large = holds_sent_turns(figures.tokens, costs)
     taken = large and wish.reason in (PlanReason.START, PlanReason.LEG)
-    line = planning.counter.text(PROMOTED_TURNS_TEXT)
-    sent = sent_turns(planning.log, closed, event, take=taken, line_tokens=line)
+    sent = sent_turns(planning.log, closed, event, take=taken)
     return (event, sent) if large or sent.turns else (None, SentTurns())
 
 
-def _before(event: EventRecord | None, sent: SentTurns) -> Before | None:
+def _before(
+    planning: Planning, closed: ClosedTurns, event: EventRecord | None, sent: SentTurns
+) -> Before | None:
     if event is None:
         return None
     told = planned_of(event.payload)
+    line = planning.counter.text(PROMOTED_TURNS_TEXT)
     return Before(
         told.packet_through,
         told.full_from,
         told.card_blocks or tuple(range(told.full_from - 1, told.packet_through, -1)[:1]),
         told.room.tokens,
-        {turn.number: turn.tokens for turn in sent.turns},
+        {t.number: tokens_as_sent(t, closed, line_tokens=line) for t in sent.turns},
         frozenset(stretch.number for turn in sent.turns for stretch in turn.promoted),
         sent.named,
     )
@@ -185,7 +224,8 @@ def _figures(
     """The arithmetic of the plan, and the event of the one whose forms may hold on."""
     behind = handoff.turns if handoff else 0
     count = len(costs) - behind
-    before = costs[behind : behind + count - count % BATCH_TURNS]
+    end = behind + count - count % BATCH_TURNS
+    before = costs[max(behind, end - 2 * BATCH_TURNS) : end]
     figures = _arithmetic(planning, before, wish)
     event = plan_to_continue(
         planning.log,
@@ -291,11 +331,22 @@ def _record(
     )
 
 
-def _gone(log: SessionLog, closed: ClosedTurns, record: PlannedSet) -> tuple[int, ...]:
-    """Card turns whose card was erased before the plan was made."""
-    numbers = range(max(record.behind, record.packet_through) + 1, record.full_from)
-    cards = cards_of(log, numbers, closed=closed) if numbers else ()
-    return tuple(n for n, card in zip(numbers, cards, strict=True) if card is None)
+def _gone(
+    log: SessionLog, closed: ClosedTurns, before: EventRecord | None, record: PlannedSet
+) -> tuple[int, ...]:
+    """Card turns whose card was erased before the plan was made; cards are looked at where there is anything new to see."""
+    numbers = _card_turns(record)
+    if before is not None and _card_turns(planned_of(before.payload)) == numbers:
+        erasures = (log.newest(kind) for kind in ERASURES)
+        if all(erased is None or erased.sequence < before.sequence for erased in erasures):
+            return tuple(before.payload["gone"])
+    bodies = {n: e.body.id for n in numbers if (e := closed.event(n)) is not None and e.body}
+    texts = log.texts(bodies.values()) if numbers else {}
+    return tuple(n for n in numbers if n not in bodies or texts.get(bodies[n]) is None)
+
+
+def _card_turns(record: PlannedSet) -> range:
+    return range(max(record.behind, record.packet_through) + 1, record.full_from)
 
 
 # --- packets ----------------------------------------------------------------------------------------------------------
@@ -367,39 +418,6 @@ def _standing(
         update={
             "packet": int(sequence),
             "packet_last": last,
-            "packet_turn": max(turn.number for turn in costs if turn.last <= last),
+            "packet_turn": bisect_right(costs, last, key=attrgetter("last")),
         }
     )
-
-
-# --- what it costs the cache --------------------------------------------------------------------------------------------
-
-
-def _rewritten(planning: Planning, record: PlannedSet, costs: Sequence[TurnCost]) -> int:
-    """Tokens of the stable history that the plan before this one showed in other bytes; 0 where it only grows."""
-    event = _shown_last(planning.log)
-    if event is None:
-        return 0
-    before = planned_of(event.payload)
-    card_turns = (before.packet_through, before.full_from)
-    same = (before.handoff, before.packet, before.packet_last) == (
-        record.handoff,
-        record.packet,
-        record.packet_last,
-    ) and card_turns == (record.packet_through, record.full_from)
-    same = same and before.card_blocks == record.card_blocks
-    same = same and before.sent == record.sent[: len(before.sent)]
-    first_turn = before.turns == 0
-    if same or first_turn:
-        return 0
-    return record.tokens - sum(costs[turn.number - 1].full for turn in record.promoted)
-
-
-def _shown_last(log: SessionLog) -> EventRecord | None:
-    """The newest plan that a request was built under: what is planned anew before any was costs nothing."""
-    newest = log.newest(EventType.WORKING_SET_PLANNED)
-    request = log.newest(EventType.REQUEST_STARTED)
-    if newest is None or request is None or newest.sequence < request.sequence:
-        return newest
-    plans = log.latest({EventType.WORKING_SET_PLANNED}, limit=_LOOKED_AT)
-    return next((event for event in plans if event.sequence < request.sequence), newest)

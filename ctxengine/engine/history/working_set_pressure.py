@@ -53,7 +53,10 @@ def same_forms(one: PlannedSet, other: PlannedSet) -> bool:
 
 
 def _forms(record: PlannedSet) -> tuple[object, ...]:
-    return record.packet, record.packet_through, record.full_from, record.sent, record.promoted
+    return (
+        (record.packet, record.packet_through, record.full_from, record.promoted),
+        (record.sent_numbers, record.brought_for),
+    )
 
 
 def recorded_values(record: PlannedSet) -> dict[int, Values]:

@@ -21,21 +21,21 @@ from ctxengine.engine.compaction.packet import (
     gap_text,
     packet_text,
 )
-from ctxengine.engine.fresh import OPENING_TEXT
 from ctxengine.engine.history.handoff import Handoff, handoff_at, handoff_text
 from ctxengine.engine.history.left_out import any_within, left_out_since
+from ctxengine.engine.history.opening import opening_line
 from ctxengine.engine.history.projection import PROMOTED_TURNS_TEXT, Projection
-from ctxengine.engine.history.sent_blocks import blocks_of
+from ctxengine.engine.history.sent_blocks import blocks_from
+from ctxengine.engine.history.sent_record import AsSent, turns_as_sent
 from ctxengine.engine.history.working_set_packets import packet_at
 from ctxengine.engine.history.working_set_record import (
     PlannedSet,
-    SentTurn,
     Stretch,
     planned_at,
 )
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
-from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.items import Unit
 from ctxengine.engine.manifest import Form, Reason, Span
 from ctxengine.engine.ports import SessionLog, TokenCounter, UnitIndex
 from ctxengine.engine.trust.levels import Trust
@@ -73,14 +73,15 @@ def project_working_set(
     cut = EventSeq(min(planned.cut, boundary)) if planned else EventSeq(1)
     once = planned is None or planned.cards_once
     closing = _Closing(inputs.marks, counter, known if once else None, once)
-    sent = planned.sent if planned else ()
+    sent = turns_as_sent(log, planned) if planned else ()
     history = closing.history(log.units(cut, boundary), sent)
-    blocks = blocks_of(log, [n for turn in sent for n in turn.blocks], excluded=inputs.excluded)
+    blocks = blocks_from(log, [b for turn in sent for b in turn.blocks], excluded=inputs.excluded)
     kept = [(EventSeq(t.first), closing.turns(log, t.promoted)) for t in sent if t.promoted]
     promoted = closing.turns(log, planned.promoted if planned else ())
     closing.done()
     told = _row_nine(log, session, planned, inputs, counter)
-    opening = told.texts or _opening(history, log, boundary)
+    line = opening_line(history, log, boundary)
+    opening = told.texts or ([line] if line else [])
     text = "\n".join(opening)
     apart = opening if planned and planned.card_blocks else ()
     parts = tuple((block, counter.text(block)) for block in apart)
@@ -140,7 +141,7 @@ class _Closing:
             for unit in self.closed(log.units(EventSeq(turn.first), EventSeq(turn.last + 1)))
         ]
 
-    def history(self, units: Sequence[Unit], sent: Sequence[SentTurn]) -> list[Unit]:
+    def history(self, units: Sequence[Unit], sent: Sequence[AsSent]) -> list[Unit]:
         """The same, but for turns that stand as they were sent."""
         shown, begin = [], 0
         for turn in sent:
@@ -167,14 +168,6 @@ class _Closing:
         if self._known is not None:
             self._known.clear()
             self._known.update(self._used)
-
-
-def _opening(history: Sequence[Unit], log: SessionLog, boundary: EventSeq) -> list[str]:
-    """The line in front of a conversation that opens with the assistant's own message."""
-    shown = history[0] if history else next(iter(log.units(boundary, EventSeq(boundary + 1))), None)
-    if shown is None or shown.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
-        return []
-    return [OPENING_TEXT]
 
 
 def _row_nine(

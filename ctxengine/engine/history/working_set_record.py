@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ctxengine.engine.events import EventDraft, EventType
-from ctxengine.engine.history.working_set import TurnCost, WorkingSet
+from ctxengine.engine.history.turn_costs import TurnCost
+from ctxengine.engine.history.working_set import WorkingSet
 from ctxengine.engine.history.working_set_room import RoomFigures
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.ports import SessionLog
@@ -45,6 +46,21 @@ class Stretch(NamedTuple):
     """The turn; the last one where there are several."""
     first: int
     last: int
+
+
+class TurnRange(NamedTuple):
+    """Consecutive turns, both ends included."""
+
+    first: int
+    last: int
+
+
+class Brought(NamedTuple):
+    """What stands in front of a turn that stands as it was sent."""
+
+    turn: int
+    stretches: tuple[Stretch, ...]
+    """Earlier turns that its run brought back whole."""
 
 
 class SentTurn(NamedTuple):
@@ -110,7 +126,12 @@ class PlannedSet(BaseModel):
     card_blocks: tuple[int, ...] = ()
     """Last turn of each block of cards, oldest first; empty: all cards stand in one."""
     sent: tuple[SentTurn, ...] = ()
-    """Those of the full turns that stand as they were sent; the others are closed records."""
+    """Turns that stand as sent, written out one by one: so in older events, and in none that is written now."""
+    as_sent: tuple[TurnRange, ...] = ()
+    """Those of the full turns that stand as they were sent; the others are closed records. Where they and their blocks lie
+    follows from the log (`sent_record`), so the event does not grow with them."""
+    brought: tuple[Brought, ...] = ()
+    """What stands in front of some of them."""
     promoted: tuple[Stretch, ...] = ()
     by_hand: tuple[int, ...] = ()
     """Promoted turns that an operator pinned."""
@@ -131,9 +152,32 @@ class PlannedSet(BaseModel):
     """The request that did not fit, where one made it necessary."""
 
     @property
+    def sent_numbers(self) -> tuple[int, ...]:
+        """Numbers of the turns that stand as sent, oldest first."""
+        if self.sent:
+            return tuple(turn.number for turn in self.sent)
+        return tuple(n for first, last in self.as_sent for n in range(first, last + 1))
+
+    @property
+    def brought_for(self) -> Mapping[int, tuple[Stretch, ...]]:
+        """What stands in front of each of them, where anything does."""
+        if self.sent:
+            return {turn.number: turn.promoted for turn in self.sent if turn.promoted}
+        return dict(self.brought)
+
+    @property
     def kept(self) -> tuple[Stretch, ...]:
         """Turns that earlier runs brought back whole and that still stand so."""
-        return tuple(stretch for turn in self.sent for stretch in turn.promoted)
+        return tuple(stretch for some in self.brought_for.values() for stretch in some)
+
+    def showing(self, sent: Mapping[int, tuple[Stretch, ...]]) -> PlannedSet:
+        """The same plan with these turns as they were sent, each with what stands in front of it, oldest first."""
+        return self.model_copy(
+            update={
+                "as_sent": ranges_of([*sent]),
+                "brought": tuple(Brought(*pair) for pair in sent.items() if pair[1]),
+            }
+        )
 
     @property
     def cards_once(self) -> bool:
@@ -170,6 +214,17 @@ def planned_at(log: SessionLog, sequence: int) -> PlannedSet:
         msg = f"Event {sequence} holds no working set."
         raise LookupError(msg)
     return planned_of(events[0].payload)
+
+
+def ranges_of(numbers: Sequence[int]) -> tuple[TurnRange, ...]:
+    """Rising numbers as ranges."""
+    found: list[TurnRange] = []
+    for number in numbers:
+        if found and number == found[-1].last + 1:
+            found[-1] = TurnRange(found[-1].first, number)
+        else:
+            found.append(TurnRange(number, number))
+    return tuple(found)
 
 
 def in_thousandths(

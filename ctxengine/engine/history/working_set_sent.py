@@ -12,15 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ctxengine.engine.events import EventType
-from ctxengine.engine.history.working_set import SMALL_ROOM, TurnCost
+from ctxengine.engine.history.sent_record import AsSent, turns_as_sent
+from ctxengine.engine.history.turn_costs import TurnCost
+from ctxengine.engine.history.working_set import SMALL_ROOM
 from ctxengine.engine.history.working_set_record import (
     PlannedSet,
     PlanReason,
-    SentTurn,
     planned_at,
     planned_of,
 )
-from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog
@@ -29,7 +29,7 @@ from ctxengine.engine.turns.closed import ClosedTurns
 SENT_TURNS, SENT_ROOM = 3, 4 * SMALL_ROOM
 """Turns stand as sent where the room (tokens) holds so many of the size seen lately, and at least so much: in a smaller one
 their results would push too many turns onto cards."""
-_SIZES = 16
+LATELY = 16
 """Newest turns whose size is looked at."""
 _LOOKED_AT = 64
 """Newest plans, and fresh blocks of one run, that are looked at."""
@@ -50,7 +50,7 @@ GROWN = 1.25
 class SentTurns(NamedTuple):
     """Turns that stand as sent, and the turns whose directives they name in their threads."""
 
-    turns: tuple[SentTurn, ...] = ()
+    turns: tuple[AsSent, ...] = ()
     by_turn: Mapping[int, frozenset[int]] = {}
     """What each of them names."""
 
@@ -102,6 +102,14 @@ def plan_to_continue(
     return found
 
 
+def pressed_last(log: SessionLog, start: EventRecord | None) -> EventRecord | None:
+    """The newest plan, where the open turn of the run that `start` began made it necessary."""
+    newest = log.newest(EventType.WORKING_SET_PLANNED)
+    if start is None or newest is None or _reason(newest) != PlanReason.PRESSURE.value:
+        return None
+    return newest if newest.run == start.run else None
+
+
 def _newest(log: SessionLog, limit: int) -> Sequence[EventRecord]:
     if limit == 1:
         newest = log.newest(EventType.WORKING_SET_PLANNED)
@@ -141,69 +149,59 @@ def _is_for(event: EventRecord, provider: str, model: str) -> bool:
 
 def holds_sent_turns(room_tokens: int, costs: Sequence[TurnCost]) -> bool:
     """Whether a room is large enough for turns to stand in it as they were sent."""
-    sizes = [turn.open for turn in costs[-_SIZES:]]
+    sizes = [turn.open for turn in costs[-LATELY:]]
     if room_tokens < SENT_ROOM or not sizes:
         return False
     return room_tokens * len(sizes) >= SENT_TURNS * sum(sizes)
 
 
 def sent_turns(
-    log: SessionLog, closed: ClosedTurns, before: EventRecord, *, take: bool, line_tokens: int
+    log: SessionLog, closed: ClosedTurns, before: EventRecord, *, take: bool
 ) -> SentTurns:
     """The turns that stand as sent: those of the plan before, and those of its own run.
 
     Args:
         before: the plan that forms go on from.
         take: whether turns that closed since are taken up.
-        line_tokens: what the line in front of promoted turns takes.
     """
     record = planned_of(before.payload)
-    found = list(record.sent)
+    found = list(turns_as_sent(log, record, closed))
     if take and before.run is not None:
         own = [e for e in closed.events[record.turns :] if e.run == before.run]
-        found += _of_run(log, own, before, record, closed, line_tokens)
+        found += _of_run(log, own, before.run, record)
     return _still_sound(log, found)
 
 
+def tokens_as_sent(turn: AsSent, closed: ClosedTurns, *, line_tokens: int) -> int:
+    """What a turn takes that stands as sent, with its blocks and what stands in front of it (raw count).
+
+    Args:
+        line_tokens: what the line in front of promoted turns takes.
+    """
+    own = closed.events[turn.number - 1].payload["tokens_open"]
+    brought = sum(closed.events[t.number - 1].payload["tokens_full"] for t in turn.promoted)
+    blocks = sum(block.payload["tokens"] for block in turn.blocks)
+    return int(own + blocks + brought + (line_tokens if turn.promoted else 0))
+
+
 def _of_run(
-    log: SessionLog,
-    turns: Sequence[EventRecord],
-    before: EventRecord,
-    record: PlannedSet,
-    closed: ClosedTurns,
-    line_tokens: int,
-) -> list[SentTurn]:
-    if not turns or not _left_nothing(log, before.run, turns[0]):
+    log: SessionLog, turns: Sequence[EventRecord], run: str, record: PlannedSet
+) -> list[AsSent]:
+    if not turns or not _left_nothing(log, run, turns[0]):
         return []
-    blocks = [
-        event
-        for event in log.latest({EventType.FRESH_SENT}, limit=_LOOKED_AT)
-        if event.run == before.run
-    ]
+    newest = log.latest({EventType.FRESH_SENT}, limit=_LOOKED_AT)
+    blocks = [event for event in reversed(newest) if event.run == run]
     if len(blocks) == _LOOKED_AT or any(not _parts(event) <= _STAYING for event in blocks):
         return []
-    found: list[SentTurn] = []
+    found: list[AsSent] = []
     brought = record.promoted
-    costs = closed.costs
     for event in turns:
         told = event.payload
         if told["outcome"] != "completed" or told.get("bare"):
             return found
-        own = [
-            block for block in reversed(blocks) if told["first"] < block.sequence <= told["last"]
-        ]
-        extra = sum(costs[turn.number - 1].full for turn in brought)
-        extra += line_tokens if brought else 0
-        found.append(
-            SentTurn(
-                number=told["number"],
-                first=told["first"],
-                last=told["last"],
-                blocks=tuple(int(block.sequence) for block in own),
-                promoted=brought,
-                tokens=told["tokens_open"] + sum(b.payload["tokens"] for b in own) + extra,
-            )
-        )
+        first, last = told["first"], told["last"]
+        own = tuple(block for block in blocks if first < block.sequence <= last)
+        found.append(AsSent(told["number"], first, last, own, brought))
         brought = ()
     return found
 
@@ -221,24 +219,27 @@ def _parts(event: EventRecord) -> set[str]:
     return {name for name, digest in event.payload["rows"].items() if digest}
 
 
-def _still_sound(log: SessionLog, found: Sequence[SentTurn]) -> SentTurns:
+def _still_sound(log: SessionLog, found: Sequence[AsSent]) -> SentTurns:
     """Those whose blocks can still be shown. What they say of the state and no longer holds, each request takes back."""
-    events = _events(log, [sequence for turn in found for sequence in turn.blocks])
-    texts = _texts(log, events)
-    own = {turn.number: [texts[sequence] for sequence in turn.blocks] for turn in found}
-    sound = tuple(turn for turn in found if None not in own[turn.number])
-    named = {
-        turn.number: frozenset(n for text in own[turn.number] for n in _named(text))
-        for turn in sound
-    }
-    return SentTurns(sound, named)
+    bodies = {b.body.id for turn in found for b in turn.blocks if b.body is not None}
+    texts = log.texts(bodies) if bodies else {}
+    sound, named = [], {}
+    for turn in found:
+        own = [(block, texts.get(block.body.id) if block.body else None) for block in turn.blocks]
+        if any(text is None for _, text in own):
+            continue
+        sound.append(turn)
+        threads = [text for block, text in own if "thread" in _parts(block)]
+        named[turn.number] = frozenset(number for text in threads for number in _named(text))
+    return SentTurns(tuple(sound), named)
 
 
 def as_sent_in(log: SessionLog, inputs: StepInputs) -> list[tuple[int, int]]:
     """Stretches of a recorded request's history that stand as they were sent, by first and last event."""
     if inputs.engine != "working_set" or inputs.projection is None:
         return []
-    return [(turn.first, turn.last) for turn in planned_at(log, inputs.projection).sent]
+    record = planned_at(log, inputs.projection)
+    return [(turn.first, turn.last) for turn in turns_as_sent(log, record)]
 
 
 def cards_twice_in(log: SessionLog, inputs: StepInputs) -> bool:
@@ -250,20 +251,3 @@ def cards_twice_in(log: SessionLog, inputs: StepInputs) -> bool:
 
 def _named(text: str | None) -> set[int]:
     return {int(number) for number in _NAMED.findall(text or "")}
-
-
-def _events(log: SessionLog, sequences: Sequence[int]) -> Mapping[int, EventRecord]:
-    if not sequences:
-        return {}
-    wanted = set(sequences)
-    found = log.latest({EventType.FRESH_SENT}, after=EventSeq(min(wanted) - 1))
-    return {event.sequence: event for event in found if event.sequence in wanted}
-
-
-def _texts(log: SessionLog, events: Mapping[int, EventRecord]) -> dict[int, str | None]:
-    bodies = {event.body.id for event in events.values() if event.body is not None}
-    texts = log.texts(bodies) if bodies else {}
-    return {
-        sequence: texts.get(event.body.id) if event.body is not None else None
-        for sequence, event in events.items()
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ctxengine.engine.importers.anthropic_messages import (
@@ -21,6 +21,7 @@ from ctxengine.engine.importers.exchanges import (
 )
 from ctxengine.engine.importers.openai_chat import chat_turns
 from ctxengine.engine.importers.openai_responses import item_turns
+from ctxengine.engine.importers.shelf import Shelf, Value
 from ctxengine.engine.importers.transcript import ForeignSession, Repair, RepairAction, Transcript
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
@@ -34,7 +35,12 @@ class Record(NamedTuple):
     """One value of a file and its place."""
 
     where: str
-    node: Node
+    value: Value
+
+    @property
+    def node(self) -> Node:
+        """The value."""
+        return self.value.node
 
 
 def read_document(root: Node, format_name: str) -> Transcript:
@@ -43,23 +49,23 @@ def read_document(root: Node, format_name: str) -> Transcript:
         return read_exchanges(exchanges_of(root))
     if root.kind is NodeKind.ARRAY:
         return _read_records(
-            [Record(f"message {n}", node) for n, node in enumerate(root, 1)], format_name
+            [Record(f"message {n}", Value(node)) for n, node in enumerate(root, 1)], format_name
         )
-    return _read_records([Record(WHOLE_FILE, root)], format_name)
+    return _read_records([Record(WHOLE_FILE, Value(root))], format_name)
 
 
-def read_lines(lines: Iterable[str], format_name: str) -> Transcript:
-    """Read JSON lines of one of the three APIs."""
+def read_lines(lines: Iterable[str], format_name: str, shelf: Shelf | None = None) -> Transcript:
+    """Read JSON lines of one of the three APIs; lines that are one message each may wait on the shelf."""
     records: list[Record] = []
     repairs: list[Repair] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            records.append(Record(f"line {number}", parse(line.strip())))
+            records.append(Record(f"line {number}", Value(parse(line.strip()), shelf)))
         except LexemeError as error:
             repairs.append(broken_line(number, line, str(error)))
-    transcript = _read_records(records, format_name)
+    transcript = _read_records(records, format_name, shelf)
     transcript.repairs.extend(repairs)
     transcript.items_in += len(repairs)
     return transcript
@@ -77,29 +83,36 @@ def is_whole(node: Node) -> bool:
     return any(node.get(key) is not None for key in _WHOLE) and text_at(node, "type") is None
 
 
-def _read_records(records: list[Record], format_name: str) -> Transcript:
+def _read_records(
+    records: list[Record], format_name: str, shelf: Shelf | None = None
+) -> Transcript:
     dialect = DIALECTS[format_name]
     if not any(is_whole(record.node) for record in records):
-        return Transcript(format_name, [_one_conversation(records, dialect)])
+        return Transcript(format_name, [_one_conversation(records, dialect, shelf)])
     if any(record.node.get("traj") is not None for record in records):
         episodes = [_episode(number, record) for number, record in enumerate(records, 1)]
         return Transcript(format_name, episodes)
     return read_exchanges(_exchange(record, dialect) for record in records)
 
 
-def _one_conversation(records: list[Record], dialect: Dialect) -> ForeignSession:
+def _one_conversation(
+    records: list[Record], dialect: Dialect, shelf: Shelf | None
+) -> ForeignSession:
     """Neighbouring messages (or items) are one conversation."""
-    draft = SessionDraft("conversation-1", dialect.provider)
-    nodes = [record.node for record in records]
+    draft = SessionDraft("conversation-1", dialect.provider, shelf=shelf)
     if dialect.format == "openai_responses":
-        turns = item_turns(nodes)
+        turns = item_turns([record.node for record in records])
+        dialect.add(draft, turns, lambda n: records[n].where)
     elif dialect.format == "openai_chat":
-        turns = chat_turns(nodes)
+        for record in records:
+            dialect.add(draft, chat_turns([record.node]), _always(record.where))
     else:
         _add_anthropic_records(draft, records, dialect)
-        return draft.finish()
-    dialect.add(draft, turns, lambda n: records[n].where)
     return draft.finish()
+
+
+def _always(where: str) -> Callable[[int], str]:
+    return lambda _: where
 
 
 def _add_anthropic_records(draft: SessionDraft, records: list[Record], dialect: Dialect) -> None:

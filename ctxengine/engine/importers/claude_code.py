@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 
 from ctxengine.engine.importers.anthropic_messages import (
     add_anthropic_message,
@@ -23,6 +24,7 @@ from ctxengine.engine.importers.dialect import (
 )
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.shapes import Shape
+from ctxengine.engine.importers.shelf import Shelf
 from ctxengine.engine.importers.texts import shorten, time_of
 from ctxengine.engine.importers.transcript import (
     Entry,
@@ -71,10 +73,10 @@ _BOOKKEEPING = frozenset(
 class _Session:
     """Builds one session from its records, in file order."""
 
-    def __init__(self, key: str, uuids: frozenset[str]) -> None:
-        self.draft = SessionDraft(key, "anthropic")
+    def __init__(self, key: str, uuids: frozenset[str], shelf: Shelf | None) -> None:
+        self.draft = SessionDraft(key, "anthropic", shelf=shelf)
         self._uuids = uuids
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, bytes]] = set()
 
     def take(self, records: list[Record]) -> None:
         """Read all records; lines of one API message are read together, where its first line stands."""
@@ -93,8 +95,9 @@ class _Session:
         if record.uuid is None:
             return False
         raw = record.node.raw
-        if (record.uuid, raw) not in self._seen:
-            self._seen.add((record.uuid, raw))
+        seen = record.uuid, sha256(raw.encode("utf-8", "surrogatepass")).digest()
+        if seen not in self._seen:
+            self._seen.add(seen)
             return False
         self.draft.leave("repeated_record", record.where, "The same line again.", raw=raw)
         return True
@@ -230,8 +233,8 @@ class _Session:
             )
 
 
-def read_lines(lines: Iterable[str]) -> Transcript:
-    """Read a session file."""
+def read_lines(lines: Iterable[str], shelf: Shelf | None = None) -> Transcript:
+    """Read a session file; what its lines say may wait on the shelf."""
     records: list[Record] = []
     repairs: list[Repair] = []
     for number, line in enumerate(lines, 1):
@@ -244,24 +247,26 @@ def read_lines(lines: Iterable[str]) -> Transcript:
             repairs.append(broken_line(number, line, str(error)))
             continue
         if node.kind is NodeKind.OBJECT:
-            records.append(record_of(number, node))
+            records.append(record_of(number, node, shelf))
         else:
             repairs.append(_no_record(number, node))
     arrangement = arrange(records)
-    sessions = _sessions(arrangement, records)
+    sessions = _sessions(arrangement, records, shelf)
     return Transcript(FORMAT, sessions, repairs, len(repairs))
 
 
-def _sessions(arrangement: Arrangement, records: list[Record]) -> list[ForeignSession]:
+def _sessions(
+    arrangement: Arrangement, records: list[Record], shelf: Shelf | None
+) -> list[ForeignSession]:
     uuids = frozenset(record.uuid for record in records if record.uuid)
     ids = (text_at(record.node, "sessionId") for record in records)
     key = next((name for name in ids if name), "session")
-    main = _Session(key, uuids)
+    main = _Session(key, uuids, shelf)
     main.take(arrangement.main)
     sessions = [main.draft.finish()]
     for branch in arrangement.branches:
         first = branch.records[0]
-        child = _Session(f"{key}/{branch.kind}-{first.uuid or first.line}", uuids)
+        child = _Session(f"{key}/{branch.kind}-{first.uuid or first.line}", uuids, shelf)
         child.take(branch.records)
         session = child.draft.finish()
         hook = _hook(branch, arrangement.main)

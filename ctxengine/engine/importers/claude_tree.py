@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.shelf import Shelf, Value
 from ctxengine.engine.lexeme import Node, NodeKind
 
 
@@ -15,12 +16,17 @@ class Record:
     """One line that belongs to the conversation or to a branch of it."""
 
     line: int
-    node: Node
+    value: Value
     kind: str
     uuid: str | None
     parent: str | None
     side: bool
     message_id: str | None
+
+    @property
+    def node(self) -> Node:
+        """The line's value."""
+        return self.value.node
 
     @property
     def where(self) -> str:
@@ -53,14 +59,14 @@ class Arrangement:
     branches: list[Branch] = field(default_factory=list)
 
 
-def record_of(line: int, node: Node) -> Record:
-    """Read what places a line in the tree."""
+def record_of(line: int, node: Node, shelf: Shelf | None = None) -> Record:
+    """Read what places a line in the tree; the rest of it may wait on the shelf."""
     message = object_at(node, "message")
     side = node.get("isSidechain")
     kind = text_at(node, "type") or ""
     return Record(
         line=line,
-        node=node,
+        value=Value(node, shelf),
         kind=kind,
         uuid=text_at(node, "uuid"),
         parent=text_at(node, "parentUuid"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 from ctxengine.engine.importers.bodies import broken_line
@@ -10,6 +11,7 @@ from ctxengine.engine.importers.dialect import Facts, Turn, array_at, object_at,
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.openai_responses import add_answer, add_other, item_turns
 from ctxengine.engine.importers.shapes import Shape
+from ctxengine.engine.importers.shelf import Shelf, Shelved, kept, taken
 from ctxengine.engine.importers.texts import shorten, time_of
 from ctxengine.engine.importers.transcript import (
     Entry,
@@ -46,16 +48,18 @@ _NO_CONTENT = ("ghost_snapshot",)
 class _Rollout:
     """Reads one rollout line by line."""
 
-    def __init__(self) -> None:
-        self.draft = SessionDraft("rollout", "openai-responses")
+    def __init__(self, shelf: Shelf | None) -> None:
+        self._shelf = shelf
+        self.draft = SessionDraft("rollout", "openai-responses", shelf=shelf)
         self.repairs: list[Repair] = []
         self._answer: list[Turn] = []
         self._answer_where = ""
         self._answer_at: str | None = None
         self._usage: ForeignUsage | None = None
         self._model: str | None = None
-        self._said: set[str] = set()
-        self._echoes: list[tuple[str, str, str]] = []
+        self._said: set[bytes] = set()
+        """Digests of what the items say."""
+        self._echoes: list[tuple[str, bytes, str | Shelved]] = []
 
     def take(self, number: int, record: Node) -> None:
         """Read one record."""
@@ -109,7 +113,7 @@ class _Rollout:
             elif turn.role == "user":
                 self._name_after(item)
             add_other(self.draft, turn, where, Facts(at=at))
-        self._said.update(_texts(item))
+        self._said.update(map(_digest, _texts(item)))
 
     def _name_after(self, item: Node) -> None:
         """The first request names the session; editors put their context in front of it."""
@@ -133,7 +137,7 @@ class _Rollout:
             self._count(payload, where)
         elif kind in _ECHOES:
             text = text_at(payload, "message") or text_at(payload, "text") or ""
-            self._echoes.append((where, text, payload.raw))
+            self._echoes.append((where, _digest(text), kept(payload.raw, self._shelf)))
         else:
             if kind == "turn_aborted":
                 self._flush()
@@ -174,18 +178,18 @@ class _Rollout:
             self.draft.tally("repeated_history", where, detail, items=len(replaced))
 
     def _account_for_echoes(self) -> None:
-        for where, text, raw in self._echoes:
-            if text in self._said:
+        for where, digest, raw in self._echoes:
+            if digest in self._said:
                 detail = "Events that repeat a response item."
                 self.draft.leave_many("repeated_event", where, detail)
             else:
                 detail = "An event that repeats no response item."
-                self.draft.leave("unmatched_event", where, detail, raw=raw)
+                self.draft.leave("unmatched_event", where, detail, raw=taken(raw))
 
 
-def read_lines(lines: Iterable[str]) -> Transcript:
-    """Read a rollout."""
-    rollout = _Rollout()
+def read_lines(lines: Iterable[str], shelf: Shelf | None = None) -> Transcript:
+    """Read a rollout; what its items say may wait on the shelf."""
+    rollout = _Rollout(shelf)
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text:
@@ -205,6 +209,10 @@ def _is_note(item: Node) -> bool:
         return False
     texts = [text_at(part, "text") or "" for part in content]
     return bool(texts) and all(text.lstrip().startswith(_NOTES) for text in texts)
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _texts(item: Node) -> set[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ctxengine.engine.content.decode import decode, strip_opaque
 from ctxengine.engine.importers.repair import Drafted, repair, role_of
 from ctxengine.engine.importers.shapes import Shape
+from ctxengine.engine.importers.shelf import Shelf, kept
 from ctxengine.engine.importers.texts import first_line, has_lone_surrogate
 from ctxengine.engine.importers.transcript import (
     Entry,
@@ -38,7 +39,9 @@ class _Tally:
 class SessionDraft:
     """Collects one session. Readers call `found` for what they see and then account for it."""
 
-    def __init__(self, key: str, provider: str, title: str = "") -> None:
+    def __init__(
+        self, key: str, provider: str, title: str = "", shelf: Shelf | None = None
+    ) -> None:
         self.key = key
         self.provider = provider
         self.title = title
@@ -46,6 +49,7 @@ class SessionDraft:
         self.instructions = ""
         self.parent: tuple[str, int] | None = None
         self.tools: dict[str, ForeignTool] = {}
+        self._shelf = shelf
         self._drafts: list[Drafted] = []
         self._repairs: list[Repair] = []
         self._tallies: dict[str, _Tally] = {}
@@ -79,9 +83,11 @@ class SessionDraft:
             return
         if shape.reasoning:
             stripped = strip_opaque(entry.format, entry.body, role=role_of(entry))
-            entry = replace(entry, body=stripped.body, opaque=stripped.opaque, value=None)
+            entry = replace(entry, text=stripped.body, opaque=stripped.opaque, value=None)
         if entry.model is not None and self.model is None:
             self.model = entry.model
+        if self._shelf is not None:
+            entry = replace(entry, text=kept(entry.body, self._shelf), value=None)
         self._drafts.append(Drafted(entry, shape, where))
 
     def set_aside(

@@ -11,6 +11,7 @@ from ctxengine.engine.importers.dialect import Facts, extra_of, object_at, text_
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.loose import Said, add_said, read_message, read_parts
 from ctxengine.engine.importers.pieces import Pieces, add_message
+from ctxengine.engine.importers.shelf import Shelf, Value
 from ctxengine.engine.importers.texts import time_of
 from ctxengine.engine.importers.transcript import (
     EntryType,
@@ -35,20 +36,22 @@ _MODELLED = frozenset(("type", "timestamp", "message"))
 _MODELLED_IN_MESSAGE = frozenset(("role", "content", "model", "usage", "stopReason", "toolCallId"))
 
 
-def read_lines(lines: Iterable[str]) -> Transcript:
-    """Read a session file."""
+def read_lines(lines: Iterable[str], shelf: Shelf | None = None) -> Transcript:
+    """Read a session file; what its lines say may wait on the shelf."""
     records: list[Record] = []
     repairs: list[Repair] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            records.append(_record(number, parse(line.strip())))
+            records.append(_record(number, parse(line.strip()), shelf))
         except LexemeError as error:
             repairs.append(broken_line(number, line, str(error)))
     head = next((r.node for r in records if r.kind == "session"), None)
     key = (text_at(head, "id") if head is not None else None) or "session"
-    return Transcript(FORMAT, _sessions(arrange_records(records), key), repairs, len(repairs))
+    return Transcript(
+        FORMAT, _sessions(arrange_records(records), key, shelf), repairs, len(repairs)
+    )
 
 
 def arrange_records(records: list[Record]) -> Arrangement:
@@ -58,12 +61,12 @@ def arrange_records(records: list[Record]) -> Arrangement:
     return Arrangement(records)
 
 
-def _record(line: int, node: Node) -> Record:
+def _record(line: int, node: Node, shelf: Shelf | None) -> Record:
     kind = text_at(node, "type") or ""
     role = text_at(object_at(node, "message"), "role")
     return Record(
         line=line,
-        node=node,
+        value=Value(node, shelf),
         kind=role if kind == "message" and role in ("user", "assistant") else kind,
         uuid=text_at(node, "id") if kind != "session" else None,
         parent=text_at(node, "parentId"),
@@ -72,14 +75,14 @@ def _record(line: int, node: Node) -> Record:
     )
 
 
-def _sessions(arrangement: Arrangement, key: str) -> list[ForeignSession]:
-    main = SessionDraft(key, "anthropic")
+def _sessions(arrangement: Arrangement, key: str, shelf: Shelf | None) -> list[ForeignSession]:
+    main = SessionDraft(key, "anthropic", shelf=shelf)
     for record in arrangement.main:
         _take(main, record)
     sessions = [main.finish()]
     for branch in arrangement.branches:
         first = branch.records[0]
-        child = SessionDraft(f"{key}/fork-{first.uuid or first.line}", "anthropic")
+        child = SessionDraft(f"{key}/fork-{first.uuid or first.line}", "anthropic", shelf=shelf)
         for record in branch.records:
             _take(child, record)
         index = main.index_of(branch.parent.where) if branch.parent is not None else None

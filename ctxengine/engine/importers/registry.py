@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from io import StringIO
 from itertools import chain
 
 from ctxengine.engine.importers import (
@@ -28,6 +29,7 @@ from ctxengine.engine.importers.detect import (
     values_of_lines,
 )
 from ctxengine.engine.importers.errors import NotATranscript
+from ctxengine.engine.importers.shelf import Shelf
 from ctxengine.engine.importers.transcript import Transcript
 from ctxengine.engine.importers.vcr_yaml import looks_like_cassette
 from ctxengine.engine.lexeme import LexemeError, Node, parse
@@ -59,12 +61,15 @@ FORMATS = (
 HEAD = 65_536
 """Characters that are looked at to tell lines from a document."""
 
-_LINES: dict[str, Callable[[Iterable[str]], Transcript]] = {
+_SHELVING: dict[str, Callable[[Iterable[str], Shelf | None], Transcript]] = {
     "claude_code": claude_code.read_lines,
     "codex_rollout": codex_rollout.read_lines,
+    pi_session.FORMAT: pi_session.read_lines,
+}
+"""Those whose long texts may lie on a shelf; bodies of the APIs, one message a line, are read so too."""
+_LINES: dict[str, Callable[[Iterable[str]], Transcript]] = {
     gemini_cli.FORMAT: gemini_cli.read_lines,
     openhands.EVENTS: openhands.read_events,
-    pi_session.FORMAT: pi_session.read_lines,
     otel_genai.FORMAT: otel_genai.read_lines,
 }
 
@@ -80,13 +85,14 @@ _DOCUMENTS: dict[str, Callable[[Node], Transcript]] = {
 }
 
 
-def read(source: str | Iterable[str], *, name: str) -> Transcript:
+def read(source: str | Iterable[str], *, name: str, shelf: Shelf | None = None) -> Transcript:
     """Read a transcript.
 
     Args:
         source: The whole text, or its lines with their ends. Lines are consumed once; formats that are JSON lines are
             read from them one by one.
         name: What to call the file in a refusal; it never decides the format.
+        shelf: Where long texts of formats that are JSON lines may lie; it must outlive the transcript.
 
     Raises:
         NotATranscript: the text is empty, binary, broken, or no transcript that is known; `reason` says which.
@@ -95,7 +101,7 @@ def read(source: str | Iterable[str], *, name: str) -> Transcript:
     taken = _take_head(lines)
     head = "".join(taken)
     if looks_like_cassette(head):
-        text = source if isinstance(source, str) else "".join(chain(taken, lines))
+        text = source if isinstance(source, str) else _joined(taken, lines)
         return _checked(vcr_yaml.read_text(text.lstrip("\ufeff"), name=name), name)
     _refuse_unreadable(head, name)
     values = values_of_lines(head.lstrip("\ufeff \t\r\n")) if len(taken) > 1 else []
@@ -104,8 +110,8 @@ def read(source: str | Iterable[str], *, name: str) -> Transcript:
         if format_name is None:
             raise _unknown(f"{name} is JSON lines", sample=values[0])
         first = taken[0].lstrip("\ufeff")
-        return _checked(_by_lines(format_name, chain([first], taken[1:], lines)), name)
-    text = source if isinstance(source, str) else "".join(chain(taken, lines))
+        return _checked(_by_lines(format_name, chain([first], taken[1:], lines), shelf), name)
+    text = source if isinstance(source, str) else _joined(taken, lines)
     return _checked(_read_document(text.lstrip("\ufeff"), name), name)
 
 
@@ -121,7 +127,7 @@ def _read_document(text: str, name: str) -> Transcript:
     format_name = format_of_lines([sample_of(root)])
     if format_name is None:
         raise _unknown(f"{name} is valid JSON", sample=sample_of(root))
-    return _by_lines(format_name, [text])
+    return _by_lines(format_name, [text], None)
 
 
 def _unknown(what: str, *, sample: object) -> NotATranscript:
@@ -130,9 +136,12 @@ def _unknown(what: str, *, sample: object) -> NotATranscript:
     )
 
 
-def _by_lines(format_name: str, lines: Iterable[str]) -> Transcript:
+def _by_lines(format_name: str, lines: Iterable[str], shelf: Shelf | None) -> Transcript:
     reader = _LINES.get(format_name)
-    return reader(lines) if reader else bodies.read_lines(lines, format_name)
+    if reader is not None:
+        return reader(lines)
+    shelving = _SHELVING.get(format_name)
+    return shelving(lines, shelf) if shelving else bodies.read_lines(lines, format_name, shelf)
 
 
 def _checked(transcript: Transcript, name: str) -> Transcript:
@@ -182,6 +191,19 @@ def _take_head(lines: Iterator[str]) -> list[str]:
         if size >= HEAD and filled > 1:
             break
     return taken
+
+
+def _joined(taken: list[str], lines: Iterator[str]) -> str:
+    """The lines that were taken and all others as one text."""
+    another = next(lines, None)
+    if another is None:
+        return "".join(taken)
+    # A list of all lines would be many times as long as what they say where they are short.
+    text = StringIO(newline="\n")
+    text.writelines(taken)
+    text.write(another)
+    text.writelines(lines)
+    return text.getvalue()
 
 
 def _lines_of(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ctxengine.engine.importers.shelf import Shelved, taken
 from ctxengine.engine.items import ContentFormat, Opaque
 from ctxengine.engine.trust.levels import Trust
 
@@ -46,8 +47,8 @@ class Entry:
 
     type: EntryType
     format: ContentFormat
-    body: str
-    """Raw text, opaque reasoning already taken out."""
+    text: str | Shelved
+    """Raw text, opaque reasoning already taken out, or where it lies; see `body`."""
     trust: Trust
     at: str | None = None
     """The file's own time, ISO 8601 with offset; None where the file has none."""
@@ -68,10 +69,15 @@ class Entry:
     value: Any = field(default=None, compare=False, repr=False)
     """What the body decodes to, where its reader knows; it only spares whoever takes the entry in from reading it again."""
 
+    @property
+    def body(self) -> str:
+        """The raw text."""
+        return taken(self.text)
+
     def answering(self, call_ref: tuple[int, int], name: str) -> Entry:
         """The same, as the result of this call."""
         return Entry(
-            self.type, self.format, self.body, self.trust, self.at, self.call_id, call_ref, name, self.is_error,
+            self.type, self.format, self.text, self.trust, self.at, self.call_id, call_ref, name, self.is_error,
             self.synthetic, self.model, self.usage, self.stop_reason, self.extra, self.opaque, self.value,
         )  # fmt: skip
 

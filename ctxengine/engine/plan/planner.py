@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ctxengine.engine.budget.arithmetic import frame
+from ctxengine.engine.budget.arithmetic import Frame, frame
 from ctxengine.engine.budget.classes import PREFIX_CLASSES, RULE_OF, BudgetClass
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.cache.bound_reasoning import loses_reasoning
@@ -109,7 +109,7 @@ def resolve_plan(
     by_class = measure_classes(draft, counter=counter, nonce_key=nonce_key)
     warnings = check_caps(by_class, request.policy)
     total = sum(entry.tokens for entry in by_class.values())
-    _check_floors(request, total)
+    _check_floors(request, total, by_class)
     return draft.model_copy(
         update={
             "by_class": by_class,
@@ -334,7 +334,9 @@ def _skill_warnings(plan: Plan) -> list[str]:
     ]
 
 
-def _check_floors(request: PlanRequest, prefix_tokens: int) -> None:
+def _check_floors(
+    request: PlanRequest, prefix_tokens: int, by_class: Mapping[str, ClassTokens]
+) -> None:
     policy = request.policy
     if not policy.enforce_caps:
         return
@@ -351,6 +353,22 @@ def _check_floors(request: PlanRequest, prefix_tokens: int) -> None:
             BudgetClass.HISTORY.value,
             needed,
             max(0, fixed.body),
-            f"The prefix takes {prefix_tokens:,} of {fixed.usable:,} usable tokens, so history would be cut for ever. "
-            "Shorten the prefix, use a larger window, or lower history_floor in the session's policy.",
+            _no_room(request, fixed, by_class),
         )
+
+
+def _no_room(request: PlanRequest, fixed: Frame, by_class: Mapping[str, ClassTokens]) -> str:
+    """What leaves too little for a conversation, the largest part of it by name, and what to do."""
+    name = max(by_class, key=lambda entry: by_class[entry].tokens)
+    largest = f"{RULE_OF[BudgetClass(name)].title}, {by_class[name].tokens:,} of them"
+    engine = (
+        "each request would have to be compacted first"
+        if request.engine == "boundary"
+        else "history would be cut for ever"
+    )
+    kept = f"{fixed.reserve:,} for the answer and {fixed.margin:,} as a margin"
+    return (
+        f"Of a window of {fixed.window:,} tokens {kept} stay free; of the {fixed.usable:,} that are left the prefix takes "
+        f"{fixed.prefix:,} (most of it {largest}), so {engine}. Use a larger window, shorten the prefix, or lower "
+        f"history_floor ({request.policy.history_floor:,}) in the session's policy."
+    )

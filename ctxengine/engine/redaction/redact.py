@@ -10,6 +10,16 @@ from ctxengine.engine.redaction.patterns import DETECTOR_VERSION, PATTERNS, SIGN
 
 _SIGNS = tuple((frozenset(needles), sign) for _, needles, _, sign in PATTERNS)
 _NEEDLES = tuple(dict.fromkeys(needle for _, needles, *_ in PATTERNS for needle in needles))
+_RARE = "3zjx_-:."
+"""Characters that most texts lack, the rarest first."""
+_BY_RARE = tuple(
+    (rare, tuple(needle for needle in _NEEDLES if rare == next(filter(needle.__contains__, _RARE), "")))
+    for rare in (*_RARE, "")
+)  # fmt: skip
+"""Needles by the rarest character in them: without it, none of them is looked for. Every text holds the empty one."""
+_UNSIGNED = frozenset[str]().union(*[needles for needles, sign in _SIGNS if sign is None])
+_BEHIND_A_NAME = re.compile(r"(?:d|ord)?s?[\"']?\s{0,4}[:=]")
+"""What every sign has behind its needle, in a text of ASCII characters: much faster than to look for the signs everywhere."""
 
 
 class Redacted(NamedTuple):
@@ -29,11 +39,33 @@ class Redacted(NamedTuple):
 def begins_no_secret(text: str, end: int) -> bool:
     """Whether it is certain, without trying a pattern, that no secret of a text begins before `end` (characters)."""
     lowered = text[: end + SIGN_REACH].lower()
-    found = [needle for needle in _NEEDLES if needle in lowered]
-    return not found or not any(
-        (sign is None or sign.search(lowered)) and not found_in.isdisjoint(found)
-        for found_in, sign in _SIGNS
+    found = [
+        needle
+        for rare, needles in _BY_RARE
+        if rare in lowered
+        for needle in needles
+        if needle in lowered
+    ]
+    if not found:
+        return True
+    if not _UNSIGNED.isdisjoint(found):
+        return False
+    if lowered.isascii():
+        return not any(_is_signed(lowered, needle) for needle in found)
+    return not any(
+        sign.search(lowered) for signed, sign in _SIGNS if sign and not signed.isdisjoint(found)
     )
+
+
+def _is_signed(lowered: str, needle: str) -> bool:
+    """Whether what makes a word with a sign the name of a secret may stand behind one."""
+    at = lowered.find(needle)
+    while at >= 0:
+        at += len(needle)
+        if _BEHIND_A_NAME.match(lowered, at):
+            return True
+        at = lowered.find(needle, at)
+    return False
 
 
 def redact(text: str) -> Redacted:

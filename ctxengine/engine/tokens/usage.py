@@ -37,6 +37,10 @@ class Usage:
     """Output billed beside the answer, by the same iterations."""
     problems: tuple[str, ...] = ()
     """What in the figures cannot be right; empty for a sound receipt."""
+    tells_reads: bool = True
+    """Whether the report has a figure of cache reads: without one, nothing was said, which is not nought."""
+    tells_writes: bool = True
+    """Whether it has one of cache writes; many providers that tell reads have none."""
     source_raw: str = field(default="{}", repr=False)
     """The figures as received, as JSON text."""
 
@@ -90,6 +94,8 @@ def normalise(provider: str, usage: Mapping[str, Any], *, window: int | None = N
         extra_input=extra_input,
         extra_output=extra_output,
         problems=tuple(reader.problems),
+        tells_reads=reader.tells_reads,
+        tells_writes=reader.tells_writes,
         source_raw=json.dumps(usage, default=str, sort_keys=True),
     )
 
@@ -107,6 +113,18 @@ class _Figures:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
+        self.tells_reads = False
+        self.tells_writes = False
+
+    def cache_read(self, holder: Any, *names: str) -> int:
+        """A figure of cache reads; remembers whether there was one."""
+        self.tells_reads |= _has(holder, names)
+        return self.read(holder, *names)
+
+    def cache_write(self, holder: Any, *names: str) -> int:
+        """A figure of cache writes; remembers whether there was one."""
+        self.tells_writes |= _has(holder, names)
+        return self.read(holder, *names)
 
     def read(self, holder: Any, *names: str) -> int:
         """The first figure present under one of the names; 0 when absent or senseless."""
@@ -127,6 +145,10 @@ class _Figures:
                 return value
             return 0
         return 0
+
+
+def _has(holder: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(holder, Mapping) and any(holder.get(name) is not None for name in names)
 
 
 def _dialect_of(
@@ -171,9 +193,9 @@ def _anthropic_buckets(
     usage: Mapping[str, Any], reader: _Figures
 ) -> tuple[int, int, int, int, int]:
     by_life = usage.get("cache_creation")
-    written_1h = reader.read(by_life, "ephemeral_1h_input_tokens")
-    named = written_1h + reader.read(by_life, "ephemeral_5m_input_tokens")
-    written = reader.read(usage, "cache_creation_input_tokens") or named
+    written_1h = reader.cache_write(by_life, "ephemeral_1h_input_tokens")
+    named = written_1h + reader.cache_write(by_life, "ephemeral_5m_input_tokens")
+    written = reader.cache_write(usage, "cache_creation_input_tokens") or named
     if named > written:
         reader.problems.append(
             f"cache_creation adds up to {named:,} tokens, "
@@ -182,7 +204,7 @@ def _anthropic_buckets(
         written_1h = min(written_1h, written)
     return (
         reader.read(usage, "input_tokens"),
-        reader.read(usage, "cache_read_input_tokens"),
+        reader.cache_read(usage, "cache_read_input_tokens"),
         written - written_1h,
         written_1h,
         reader.read(usage, "output_tokens"),
@@ -192,8 +214,8 @@ def _anthropic_buckets(
 def _openai(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
     total = reader.read(usage, "prompt_tokens", "input_tokens")
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    read = reader.read(details, "cached_tokens")
-    written = reader.read(details, "cache_write_tokens", "cache_creation_tokens")
+    read = reader.cache_read(details, "cached_tokens")
+    written = reader.cache_write(details, "cache_write_tokens", "cache_creation_tokens")
     output = reader.read(usage, "completion_tokens", "output_tokens")
     if read + written > total:
         reader.problems.append(
@@ -208,7 +230,7 @@ def _google(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
     """Gemini: the prompt includes what was cached; tool use is a prompt of its own, thoughts are output."""
     total = reader.read(usage, "promptTokenCount", "prompt_token_count")
     total += reader.read(usage, "toolUsePromptTokenCount", "tool_use_prompt_token_count")
-    read = reader.read(usage, "cachedContentTokenCount", "cached_content_token_count")
+    read = reader.cache_read(usage, "cachedContentTokenCount", "cached_content_token_count")
     output = reader.read(usage, "candidatesTokenCount", "candidates_token_count")
     output += reader.read(usage, "thoughtsTokenCount", "thoughts_token_count")
     if read > total:
@@ -219,7 +241,7 @@ def _google(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
 
 def _bedrock(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
     """Bedrock Converse: disjoint already; lives are told by the details."""
-    written = reader.read(usage, "cacheWriteInputTokens")
+    written = reader.cache_write(usage, "cacheWriteInputTokens")
     details = usage.get("cacheDetails")
     long_lived = sum(
         reader.read(entry, "inputTokens")
@@ -233,7 +255,7 @@ def _bedrock(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
         long_lived = written
     return (
         reader.read(usage, "inputTokens"),
-        reader.read(usage, "cacheReadInputTokens"),
+        reader.cache_read(usage, "cacheReadInputTokens"),
         written - long_lived,
         long_lived,
         reader.read(usage, "outputTokens"),

@@ -24,7 +24,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.trust.truncation import truncate_text
 from ctxengine.engine.turns.turn import Turn
 
-CARD_VERSION = "card@2"
+CARD_VERSION = "card@3"
 
 CARDS_FRAME_TOKENS = 140
 """Upper bound of what frame, end mark and one envelope add to consecutive cards (tokens)."""
@@ -106,6 +106,8 @@ class TurnCard(BaseModel):
     """Names and arguments are the model's words."""
     more_calls: int = 0
     """Calls beyond those listed."""
+    more_evidence: tuple[str, ...] = ()
+    """The first and the last of their results, by id: so none is without a name (design 11). Empty on older cards."""
     presentations: tuple[PresentationLine, ...] = ()
     """In the order they were emitted."""
     narration: str
@@ -162,6 +164,7 @@ def card_of(
             for call, result in exchanges[:_MAX_TRACE_LINES]
         ),
         more_calls=max(0, len(exchanges) - _MAX_TRACE_LINES),
+        more_evidence=evidence_ends(exchanges[_MAX_TRACE_LINES:]),
         presentations=tuple(map(_shown, presentations)),
         narration=short_form(said),
         narration_trust=narration_trust,
@@ -189,12 +192,22 @@ def card_text(card: TurnCard) -> str:
     lines = [f"turn {card.number}, {card.outcome}", f"asked: {card.asked}"]
     lines += [f"did: {_trace_text(line)}" for line in card.did]
     if card.more_calls:
-        lines.append(f"did: {card.more_calls:,} more calls")
+        lines.append(f"did: {card.more_calls:,} more calls{_more_results(card.more_evidence)}")
     for shown in card.presentations:
         lines.append(_presentation_text(shown))
     if card.narration:
         lines.append(f"answered: {card.narration}")
     return "\n".join(lines)
+
+
+def evidence_ends(exchanges: Sequence[tuple[Item, Item | None]]) -> tuple[str, ...]:
+    """Ids of the first and the last result of these calls; none where no result came."""
+    found = sorted(result.id for _, result in exchanges if result is not None)
+    return (str(found[0]), str(found[-1])) if found else ()
+
+
+def _more_results(ends: Sequence[str]) -> str:
+    return f"; their results: more between {ends[0]} and {ends[1]}" if ends else ""
 
 
 def cards_text(cards: Sequence[TurnCard], nonce_key: bytes) -> str:

@@ -6,15 +6,46 @@ The event's payload is what a planner needs of every turn; its body is the card.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, overload
 
 from ctxengine.engine.events import EventType
-from ctxengine.engine.history.working_set import TurnCost
+from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.turns.card import TurnCard
 from ctxengine.engine.turns.turn import Turn, turns_of
+
+
+class TurnCosts(Sequence[TurnCost]):
+    """What closed turns cost in each form, in order; of the oldest it is worked out when somebody asks."""
+
+    def __init__(self, events: Sequence[EventRecord], first: int = 0) -> None:
+        """Work it out from the place `first` on."""
+        self._events = events
+        self._first = min(first, len(events))
+        self._rest = _costs(events[self._first :])
+
+    def __len__(self) -> int:
+        """How many turns there are."""
+        return len(self._events)
+
+    @overload
+    def __getitem__(self, place: int) -> TurnCost: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[TurnCost]: ...
+    def __getitem__(self, place: int | slice) -> TurnCost | Sequence[TurnCost]:
+        """One turn's, or those of several."""
+        if isinstance(place, slice):
+            start, end, step = place.indices(len(self))
+            if start >= self._first:
+                return self._rest[start - self._first : max(0, end - self._first) : step]
+            return _costs(self._events[place])
+        at = range(len(self))[place]
+        if at >= self._first:
+            return self._rest[at - self._first]
+        return _costs(self._events[at : at + 1])[0]
 
 
 class ClosedTurns(NamedTuple):
@@ -26,7 +57,11 @@ class ClosedTurns(NamedTuple):
     @property
     def costs(self) -> tuple[TurnCost, ...]:
         """What each costs in each form."""
-        return tuple(cost_of(event) for event in self.events)
+        return _costs(self.events)
+
+    def costs_from(self, number: int) -> TurnCosts:
+        """The same, worked out for turns from this number on."""
+        return TurnCosts(self.events, max(0, number - 1))
 
     @property
     def through(self) -> EventSeq:
@@ -48,17 +83,13 @@ def turn_costs(log: SessionLog) -> tuple[TurnCost, ...]:
     return closed_turns(log).costs
 
 
-def cost_of(event: EventRecord) -> TurnCost:
-    """What the turn of a `turn.closed` event costs."""
-    told = event.payload
-    return TurnCost(
-        number=told["number"],
-        first=told["first"],
-        last=told["last"],
-        full=told["tokens_full"],
-        card=told["tokens_card"],
-        open=told["tokens_open"],
-    )
+def _costs(events: Iterable[EventRecord]) -> tuple[TurnCost, ...]:
+    return tuple(map(TurnCost._make, map(_cost, map(_payload, events))))
+
+
+_cost = itemgetter("number", "first", "last", "tokens_full", "tokens_card", "tokens_open")
+"""Of an event's payload, in the order of `TurnCost`."""
+_payload = attrgetter("payload")
 
 
 def cards_of(
@@ -73,7 +104,7 @@ def cards_of(
     Returns:
         None for a turn whose card was erased, and for a number that no closed turn has.
     """
-    events = _events(log, tuple(numbers)) if closed is None else [*map(closed.event, numbers)]
+    events = events_of(log, tuple(numbers), closed)
     ids = {event.body.id for event in events if event is not None and event.body is not None}
     texts = log.texts(ids) if ids else {}
     return tuple(
@@ -84,8 +115,16 @@ def cards_of(
     )
 
 
-def _events(log: SessionLog, numbers: Sequence[int]) -> list[EventRecord | None]:
-    """The events of these turns, read without those of any turn behind or before them."""
+def events_of(
+    log: SessionLog, numbers: Sequence[int], closed: ClosedTurns | None = None
+) -> Sequence[EventRecord | None]:
+    """The events of these turns, read without those of any turn behind or before them; None where no such turn is closed.
+
+    Args:
+        closed: the closed turns, where the caller has read them already.
+    """
+    if closed is not None:
+        return [*map(closed.event, numbers)]
     newest = log.newest(EventType.TURN_CLOSED)
     known = newest.payload["number"] if newest is not None else 0
     there = [number for number in numbers if 1 <= number <= known]

@@ -17,6 +17,7 @@ from ctxengine.engine.turns.card import (
     TurnCard,
     card_of,
     card_tokens,
+    evidence_ends,
     short_form,
 )
 from ctxengine.engine.turns.index_text import index_terms
@@ -106,6 +107,7 @@ def bare_closing_of(turn: Turn, *, outcome: str, counter: TokenCounter, owner: s
         else Trust.MODEL,
         did=(),
         more_calls=len(turn.exchanges),
+        more_evidence=evidence_ends(turn.exchanges),
         narration="",
         outcome=outcome,
         tokens_full=sum(unit.tokens for unit in turn.units),

@@ -18,6 +18,8 @@ from ctxengine.engine.turns.terms import asked_by
 _K1, _B = 1.2, 0.75
 MIN_SHARE = 0.3
 """Share of the weight of the directive's known terms that a turn must hold to count as relevant at all."""
+RECENT_TURNS = 16
+"""Older turns are worth nothing to a plan by their age alone."""
 _COMMON = 0.5
 """A term that more than this share of turns holds tells nothing."""
 _MIN_TURNS_FOR_COMMON = 8
@@ -79,6 +81,8 @@ def relevance_of(directive: str, postings: Postings) -> dict[int, float]:
     weights = {
         term: asked[term] * _weight(len(held), postings.turns) for term, held in found.items()
     }
+    # What most turns hold weighs nothing, and is not gone through.
+    found = {term: held for term, held in found.items() if weights[term] > 0}
     total = sum(weights.values())
     if total <= 0:
         return {}
@@ -115,11 +119,13 @@ def values_of(
     newest: int,
     postings: Postings,
     like: Mapping[int, float] = MappingProxyType({}),
+    oldest: int = 1,
 ) -> dict[int, Values]:
-    """Values of all closed turns, the newest of which has this number.
+    """Values of closed turns, the newest of which has this number.
 
     Args:
         like: likeness of meaning by turn, 0 to 1, where something measures it.
+        oldest: turns before this one are given where more than their age speaks for them.
     """
     relevance = relevance_of(directive, postings)
     back = refers_back(directive)
@@ -129,8 +135,15 @@ def values_of(
             relevance=max(relevance.get(turn, 0.0), like.get(turn, 0.0)),
             anaphora=1.0 if back and turn == newest else 0.0,
         )
-        for turn in range(1, newest + 1)
+        for turn in _given(relevance, like, oldest, newest)
     }
+
+
+def _given(
+    relevance: Mapping[int, float], like: Mapping[int, float], oldest: int, newest: int
+) -> Sequence[int]:
+    older = {n for found in (relevance, like) for n in found if n < oldest and n <= newest}
+    return [*sorted(older), *range(max(1, oldest), newest + 1)]
 
 
 def _weight(holding: int, turns: int) -> float:

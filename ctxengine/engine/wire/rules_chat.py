@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ctxengine.engine.lexeme import is_json_object
 from ctxengine.engine.wire.base import WireApi
@@ -20,18 +20,34 @@ _RESPONSES_ONLY = re.compile(r"(?:.*/)?gpt-6(?:-astra|\.1-sol)\b")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
+_Batch: TypeAlias = tuple[list[str], list[tuple[str, str]], str]
+"""Ids asked for, the tool messages at once behind as (id, path), path of the asker."""
+
+
 @dataclass(slots=True)
 class Request:
     """A body read once for all rules."""
 
     body: dict[str, Any]
     messages: list[dict[str, Any]]
+    _calls: list[tuple[dict[str, Any], str]] | None = None
+    _batches: list[_Batch] | None = None
 
-    def calls(self) -> Iterator[tuple[dict[str, Any], str]]:
+    def calls(self) -> Sequence[tuple[dict[str, Any], str]]:
         """Each call with its JSON path."""
-        for number, message in enumerate(self.messages):
-            for index, call in enumerate(objects(message.get("tool_calls"))):
-                yield call, f"$.messages[{number}].tool_calls[{index}]"
+        if self._calls is None:
+            self._calls = [
+                (call, f"$.messages[{number}].tool_calls[{index}]")
+                for number, message in enumerate(self.messages)
+                for index, call in enumerate(objects(message.get("tool_calls")))
+            ]
+        return self._calls
+
+    def batches(self) -> Sequence[_Batch]:
+        """Runs of calls with the tool messages at once behind them."""
+        if self._batches is None:
+            self._batches = list(_batches(self.messages))
+        return self._batches
 
     def functions(self) -> Iterator[tuple[dict[str, Any], str]]:
         """Each declared function with its JSON path."""
@@ -46,12 +62,11 @@ def read(body: dict[str, Any]) -> Request:
     return Request(body, objects(body.get("messages")))
 
 
-def _batches(request: Request) -> Iterator[tuple[list[str], list[tuple[str, str]], str]]:
-    """Runs of (ids asked for, tool messages at once behind as (id, path), path of the asker)."""
+def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[_Batch]:
     asked: list[str] = []
     answers: list[tuple[str, str]] = []
     path = "$.messages"
-    for number, message in enumerate(request.messages):
+    for number, message in enumerate(messages):
         if message.get("role") == "tool":
             answers.append((str(message.get("tool_call_id")), f"$.messages[{number}]"))
             continue
@@ -62,7 +77,7 @@ def _batches(request: Request) -> Iterator[tuple[list[str], list[tuple[str, str]
 
 
 def _answered_next(request: Request) -> Iterator[Found]:
-    for asked, answers, path in _batches(request):
+    for asked, answers, path in request.batches():
         ids = {call_id for call_id, _ in answers}
         for call_id in asked:
             if call_id not in ids:
@@ -70,14 +85,14 @@ def _answered_next(request: Request) -> Iterator[Found]:
 
 
 def _results_asked_for(request: Request) -> Iterator[Found]:
-    for asked, answers, _ in _batches(request):
+    for asked, answers, _ in request.batches():
         for call_id, path in answers:
             if call_id not in asked:
                 yield Found(path, f"Tool message {call_id!r} answers no call right before it.")
 
 
 def _one_result(request: Request) -> Iterator[Found]:
-    for _, answers, _ in _batches(request):
+    for _, answers, _ in request.batches():
         yield from repeated(answers, "The tool message of call")
 
 

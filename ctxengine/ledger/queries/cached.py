@@ -26,7 +26,7 @@ from django.db.models.functions import Cast, Coalesce
 
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import ItemRow, RequestRow, SessionRow
-from ctxengine.ledger.queries.sums import told_usage
+from ctxengine.ledger.queries.sums import told_figure, told_usage
 
 _TOKENS = DecimalField(max_digits=40, decimal_places=6)
 _PROMPT = ("fresh", "cache_read", "cache_write_5m", "cache_write_1h")
@@ -34,7 +34,7 @@ _PROMPT = ("fresh", "cache_read", "cache_write_5m", "cache_write_1h")
 
 @dataclass(frozen=True, slots=True)
 class CacheBound:
-    """A bound on cached reads as a share of the billed prompt; requests that reported nothing meet none."""
+    """A bound on cached reads as a share of the billed prompt; requests that reported no reads meet none."""
 
     share: Decimal
     under: bool
@@ -105,7 +105,11 @@ def _prompt() -> Expression:
 
 
 def _figure(name: str) -> Expression:
-    """A reported figure; none where nothing was reported, nought where only this one was not."""
+    """A reported figure; none where no cache read was reported, nought where only this one was not."""
     # Inside the case, because a filter beside it would not keep Postgres from reading odd figures first.
     told = Coalesce(Cast(KT(f"usage__{name}"), _TOKENS), Value(Decimal(0), output_field=_TOKENS))
-    return Case(When(told_usage(), then=told), default=None, output_field=_TOKENS)
+    return Case(
+        When(told_usage() & told_figure("cache_read"), then=told),
+        default=None,
+        output_field=_TOKENS,
+    )

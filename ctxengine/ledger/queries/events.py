@@ -7,10 +7,23 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+
 from ctxengine.engine.log.chain import event_hash
 from ctxengine.ledger.models import Body, Event
 from ctxengine.ledger.queries.items import body_text
 from ctxengine.ledger.records import event_record
+
+_TYPES = """
+WITH RECURSIVE found AS (
+  (SELECT type FROM event WHERE tenant_id = %(tenant)s AND session_id = %(session)s ORDER BY type LIMIT 1)
+  UNION ALL
+  SELECT (SELECT e.type FROM event e
+          WHERE e.tenant_id = %(tenant)s AND e.session_id = %(session)s AND e.type > found.type ORDER BY e.type LIMIT 1)
+  FROM found WHERE found.type IS NOT NULL
+)
+SELECT type FROM found WHERE type IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +95,10 @@ def event_page(
 
 
 def event_types(tenant_id: UUID, session_id: UUID) -> tuple[str, ...]:
-    """Types that occur in the session. One query."""
-    rows = Event.objects.filter(tenant_id=tenant_id, session_id=session_id).order_by("type")
-    return tuple(rows.values_list("type", flat=True).distinct())
+    """Types that occur in the session. One query, which steps along the index from type to type and reads no event twice."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TYPES, {"tenant": tenant_id, "session": session_id})
+        return tuple(kind for (kind,) in cursor.fetchall())
 
 
 def event_body(tenant_id: UUID, session_id: UUID, sequence: int) -> EventBody | None:

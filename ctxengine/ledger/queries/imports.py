@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from ctxengine.ledger.models import ImportRow, Job, JobState
+from ctxengine.ledger.queries.paging import BadCursor, Page
 from ctxengine.ledger.queries.sessions import session_titles
 
 _OVER = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
@@ -92,10 +96,36 @@ class ImportDetail:
     titles: dict[UUID, str]
 
 
-def list_imports(tenant_id: UUID, *, limit: int = 500) -> tuple[ImportLine, ...]:
-    """Imported files, newest first. One query."""
+def list_imports(tenant_id: UUID, *, after: str = "", size: int = 50) -> Page[ImportLine]:
+    """Imported files, newest first. One query, two behind a cursor.
+
+    Args:
+        after: hash of the last file seen; the page behind it is given.
+
+    Raises:
+        BadCursor: no file has that hash.
+    """
     rows = ImportRow.objects.filter(tenant_id=tenant_id).order_by("-created_at", "sha256")
-    return tuple(_line(row) for row in rows[:limit])
+    if after:
+        last = ImportRow.objects.filter(tenant_id=tenant_id, sha256=after[:100]).first()
+        if last is None:
+            raise BadCursor("The page cursor is not valid. Start from the first page.")
+        same = Q(created_at=last.created_at, sha256__gt=last.sha256)
+        rows = rows.filter(Q(created_at__lt=last.created_at) | same)
+    found = [_line(row) for row in rows[: size + 1]]
+    shown = tuple(found[:size])
+    return Page(shown, shown[-1].sha256 if len(found) > size else "")
+
+
+def every_import(tenant_id: UUID) -> Iterator[ImportLine]:
+    """All imported files, read in pages, for exports."""
+    after = ""
+    while True:
+        page = list_imports(tenant_id, after=after, size=200)
+        yield from page.rows
+        after = page.after
+        if not after:
+            return
 
 
 def import_detail(tenant_id: UUID, sha256: str) -> ImportDetail | None:

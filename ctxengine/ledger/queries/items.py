@@ -36,6 +36,8 @@ class ItemLine:
     chars_len: int
     digest: str
     preview: str
+    excerpt_limit: int = 0
+    """Limit (bytes) that it is over, so that it stands as an excerpt where it would stand whole; 0: within every limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,4 +184,5 @@ def _line(row: ItemRow) -> ItemLine:
         chars_len=row.chars_len,
         digest=row.digest,
         preview=row.preview,
+        excerpt_limit=row.excerpt_limit,
     )

@@ -88,6 +88,10 @@ class Cell(NamedTuple):
     failed: int
     reported: int
     """Requests whose provider said what it billed; the token sums are theirs."""
+    cache_reported: int
+    """Of these, requests whose provider said what it read from its cache: no ratio of the cache counts another."""
+    cache_prompt: int
+    """Prompts of these."""
     unusable: int
     """Requests whose reported figures cannot be right: kept with the request, and part of no sum."""
     fresh: int
@@ -100,7 +104,7 @@ class Cell(NamedTuple):
     extra_output: int
     """Billed beside the answers, for what these iterations wrote."""
     follows: int
-    """Reported requests with an earlier reported one in their session."""
+    """Requests whose cache reads were reported, with an earlier reported one in their session."""
     follows_read: int
     """Tokens that these read from the cache."""
     preceding: int
@@ -126,6 +130,7 @@ WITH seen AS (
   SELECT r.id, r.session_id, r.number, r.created_at, r.provider, r.model, r.engine, r.status, r.error, r.verdict,
          r.epoch, r.total_tokens, s.agent_name || '@' || s.agent_version AS agent, s.counter,
          (u.sound ->> 'fresh') IS NOT NULL OR (u.sound ->> 'cache_read') IS NOT NULL AS told,
+         (u.sound ->> 'cache_read') IS NOT NULL AS tells_cache,
          r.usage @? '$.problems[*]' AS unusable,
          coalesce((u.sound ->> 'fresh')::bigint, 0) AS fresh,
          coalesce((u.sound ->> 'cache_read')::bigint, 0) AS "read",
@@ -160,7 +165,7 @@ BEFORE = """
       AND ((e.usage ->> 'fresh') IS NOT NULL OR (e.usage ->> 'cache_read') IS NOT NULL)
       AND NOT e.usage @? '$.problems[*]'
     ORDER BY e.number DESC LIMIT 1
-  ) b ON seen.told
+  ) b ON seen.tells_cache
 )
 """
 """Each request with the whole input of the reported call right before it, also where that lies before the range."""
@@ -173,13 +178,14 @@ _CELLS = """
 SELECT date_trunc(%(bucket)s, f.created_at, 'UTC'), f.provider, f.model, f.engine, f.agent,
        width_bucket(f.prompt - 1, %(lengths)s::bigint[]), array_agg(DISTINCT f.counter),
        count(*), count(*) FILTER (WHERE f.status = 'answered'), count(*) FILTER (WHERE f.status = 'failed'),
-       count(*) FILTER (WHERE f.told), count(*) FILTER (WHERE f.unusable),
+       count(*) FILTER (WHERE f.told), count(*) FILTER (WHERE f.tells_cache),
+       coalesce(sum(f.prompt) FILTER (WHERE f.tells_cache), 0)::bigint, count(*) FILTER (WHERE f.unusable),
        sum(f.fresh)::bigint, sum(f."read")::bigint, sum(f.write_short)::bigint,
        sum(f.write_long)::bigint, sum(f.output)::bigint, sum(f.extra_input)::bigint, sum(f.extra_output)::bigint,
        count(f.before), coalesce(sum(f."read") FILTER (WHERE f.before IS NOT NULL), 0)::bigint,
        coalesce(sum(f.before), 0)::bigint,
-       coalesce(sum(least(f."read", p.prefix_tokens)) FILTER (WHERE f.told AND f.number > 1), 0)::bigint,
-       coalesce(sum(p.prefix_tokens) FILTER (WHERE f.told AND f.number > 1), 0)::bigint,
+       coalesce(sum(least(f."read", p.prefix_tokens)) FILTER (WHERE f.tells_cache AND f.number > 1), 0)::bigint,
+       coalesce(sum(p.prefix_tokens) FILTER (WHERE f.tells_cache AND f.number > 1), 0)::bigint,
        coalesce(sum(f.total_tokens) FILTER (WHERE f.told), 0)::bigint
 FROM follow f
 LEFT JOIN plan p ON p.tenant_id = %(tenant)s AND p.session_id = f.session_id AND p.epoch = f.epoch

@@ -58,6 +58,8 @@ class SessionSum(NamedTuple):
     reported: int
     read: int
     prompt: int
+    cache_prompt: int
+    """Prompts of the requests whose cache reads were reported."""
     follows: int
     follows_read: int
     preceding: int
@@ -85,7 +87,8 @@ _WORST = """
     AS t (provider, model, size, fresh, "read", write_short, write_long, output, starts, ends)
 ), sums AS (
   SELECT f.session_id, min(f.agent) AS agent, count(*) AS requests, count(*) FILTER (WHERE f.told) AS reported,
-         sum(f."read")::bigint AS "read", sum(f.prompt)::bigint AS prompt, count(f.before) AS follows,
+         sum(f."read")::bigint AS "read", sum(f.prompt)::bigint AS prompt,
+         coalesce(sum(f.prompt) FILTER (WHERE f.tells_cache), 0)::bigint AS cache_prompt, count(f.before) AS follows,
          coalesce(sum(f."read") FILTER (WHERE f.before IS NOT NULL), 0)::bigint AS follows_read,
          coalesce(sum(f.before), 0)::bigint AS preceding,
          sum((f.fresh + f.extra_input) * t.fresh + f."read" * t."read" + f.write_short * t.write_short
@@ -103,8 +106,8 @@ _WORST = """
                     preceding - follows_read DESC, session_id) END AS cached_rank
   FROM sums WHERE reported > 0
 )
-SELECT r.session_id, s.title, r.agent, r.requests, r.reported, r."read", r.prompt, r.follows, r.follows_read, r.preceding,
-       r.cost, r.unpriced, r.cost_rank, r.cached_rank
+SELECT r.session_id, s.title, r.agent, r.requests, r.reported, r."read", r.prompt, r.cache_prompt, r.follows,
+       r.follows_read, r.preceding, r.cost, r.unpriced, r.cost_rank, r.cached_rank
 FROM ranked r JOIN session s ON s.tenant_id = %(tenant)s AND s.id = r.session_id
 WHERE r.cost_rank <= %(worst)s OR r.cached_rank <= %(worst)s
 """

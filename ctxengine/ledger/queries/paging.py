@@ -6,10 +6,10 @@ import base64
 import binascii
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 PAGE_SIZES = (50, 200)
 
@@ -57,6 +57,21 @@ def parse_cursor(text: str) -> Cursor:
     if moment.tzinfo is None:
         raise BadCursor("The page cursor has a time without zone. Start from the first page.")
     return cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many rows a list has."""
+
+    number: int
+    more: bool
+    """Whether there are more than `number`, which were not counted."""
+
+
+def total_of(rows: QuerySet[Any, Any], *, most: int = 5_000) -> Total:
+    """Count rows up to a bound. One query, which reads no more of them than that."""
+    number = rows.order_by().values("pk")[: most + 1].count()
+    return Total(min(number, most), number > most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -10,9 +11,9 @@ from uuid import UUID
 from django.db.models import Count
 
 from ctxengine.ledger.models import PersonaRevision, SessionRow
+from ctxengine.ledger.queries.paging import Page
 
 MOST_REVISIONS = 100
-MOST_PRINCIPALS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +45,46 @@ class RevisionLine:
     saved_at: datetime
 
 
-def persona_lines(tenant_id: UUID) -> tuple[PersonaLine, ...]:
-    """Principals with a document or an open session, by name; at most 500. Two queries."""
-    sessions = SessionRow.objects.filter(tenant_id=tenant_id, state="open").exclude(principal="")
+def persona_lines(tenant_id: UUID, *, after: str = "", size: int = 50) -> Page[PersonaLine]:
+    """Principals with a document or an open session, by name as the database orders names. Three queries.
+
+    Args:
+        after: the last principal seen; those behind it are given.
+    """
+    sessions = SessionRow.objects.filter(tenant_id=tenant_id, state="open")
+    revisions = PersonaRevision.objects.filter(tenant_id=tenant_id)
+    named = [
+        rows.filter(principal__gt=after).values_list("principal") for rows in (sessions, revisions)
+    ]
+    names = [name for (name,) in named[0].union(named[1]).order_by("principal")[: size + 1]]
+    shown = names[:size]
     counts = dict(
-        sessions.values("principal")
+        sessions.filter(principal__in=shown)
+        .order_by()
+        .values("principal")
         .annotate(n=Count("id"))
-        .order_by("principal")
-        .values_list("principal", "n")[:MOST_PRINCIPALS]
+        .values_list("principal", "n")
     )
-    rows = (
-        PersonaRevision.objects.filter(tenant_id=tenant_id)
-        .order_by("principal", "-revision")
-        .distinct("principal")[:MOST_PRINCIPALS]
+    newest = revisions.filter(principal__in=shown).order_by("principal", "-revision")
+    known = {row.principal: row for row in newest.distinct("principal")}
+    lines = tuple(
+        _line(known[name], counts.get(name, 0))
+        if name in known
+        else PersonaLine(name, 0, 0, 0, "", "", None, counts.get(name, 0))
+        for name in shown
     )
-    lines = {row.principal: _line(row, counts.get(row.principal, 0)) for row in rows}
-    for principal, sessions_open in counts.items():
-        if principal not in lines:
-            lines[principal] = PersonaLine(principal, 0, 0, 0, "", "", None, sessions_open)
-    return tuple(lines[principal] for principal in sorted(lines))
+    return Page(lines, shown[-1] if len(names) > size else "")
+
+
+def every_persona(tenant_id: UUID) -> Iterator[PersonaLine]:
+    """All principals, read in pages, for exports."""
+    after = ""
+    while True:
+        page = persona_lines(tenant_id, after=after, size=200)
+        yield from page.rows
+        after = page.after
+        if not after:
+            return
 
 
 def revision_lines(tenant_id: UUID, principal: str) -> tuple[RevisionLine, ...]:

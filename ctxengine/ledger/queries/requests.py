@@ -15,7 +15,7 @@ from ctxengine.ledger.queries.cached import CacheBound, cached_within, holds_tru
 from ctxengine.ledger.queries.paging import Cursor, Page
 from ctxengine.ledger.queries.session import ran_classes
 from ctxengine.ledger.queries.sessions import agent_named, session_titles
-from ctxengine.ledger.queries.sums import told_usage, unusable_usage
+from ctxengine.ledger.queries.sums import told_figure, told_usage, unusable_usage
 from ctxengine.ledger.queries.usage import Usage, usage_of
 
 
@@ -46,7 +46,7 @@ class RequestFilter:
     disagreement: bool = False
     """Only requests whose provider names another reason for a cache miss."""
     usage: str = ""
-    """`reported`, `unreported` or `unusable`: figures that cannot be right."""
+    """`reported`, `unreported`, `unusable` (figures that cannot be right) or `no_cache_figures` (none of the cache)."""
     trust: str = ""
     """A trust level that some of its tokens have."""
     cached: CacheBound | None = None
@@ -231,6 +231,8 @@ def _by_outcome(rows: QuerySet[RequestRow], where: RequestFilter) -> QuerySet[Re
 def _of_usage(usage: str) -> Q:
     if usage == "unusable":
         return unusable_usage()
+    if usage == "no_cache_figures":
+        return told_usage() & ~told_figure("cache_read")
     return told_usage() if usage == "reported" else ~told_usage() & ~unusable_usage()
 
 

@@ -267,6 +267,15 @@ def strip(
     )
 
 
+def newest_acts(
+    tenant_id: UUID, session_id: UUID, kind: EventType, *, size: int
+) -> tuple[Act, ...]:
+    """The newest events of one type, newest first. One query."""
+    rows = Event.objects.filter(tenant_id=tenant_id, session_id=session_id, type=kind)
+    found = rows.order_by("-sequence")[:size]
+    return tuple(Act(act.sequence, act.type, act.payload, act.recorded_at) for act in found)
+
+
 def bill(tenant_id: UUID, session_id: UUID) -> Bill:
     """What the provider reported for all requests of the session. One query."""
     return usage_sums(RequestRow.objects.filter(tenant_id=tenant_id, session_id=session_id))

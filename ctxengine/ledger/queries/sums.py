@@ -24,6 +24,10 @@ class Bill:
     unreported: int
     unusable: int = 0
     """Requests whose reported figures cannot be right; part of no sum."""
+    cache_unreported: int = 0
+    """Of the reported ones, those that say nothing of cache reads: what they read, if anything, stands under `fresh`."""
+    cache_unreported_prompt: int = 0
+    """Prompts of these (tokens)."""
 
     @property
     def prompt(self) -> int:
@@ -35,14 +39,25 @@ class Bill:
         """Prompt and output."""
         return self.prompt + self.output
 
+    @property
+    def cache_prompt(self) -> int:
+        """Prompts whose cache reads were reported: what a cached share is a share of."""
+        return self.prompt - self.cache_unreported_prompt
+
+    @property
+    def cache_reported(self) -> bool:
+        """Whether any request said what it read from a cache."""
+        return self.reported > self.cache_unreported
+
 
 def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
     """Add up what was reported for these requests; figures that cannot be right are left out. One query."""
 
-    def bucket(name: str) -> Sum:
-        return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()), filter=told, default=0)
+    def bucket(name: str, of: Q | None = None) -> Sum:
+        return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()), filter=of or told, default=0)
 
     told = told_usage()
+    silent = told & ~told_figure("cache_read")
     found = rows.order_by().aggregate(
         sum_fresh=bucket("fresh"),
         sum_read=bucket("cache_read"),
@@ -50,6 +65,10 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
         sum_write_1h=bucket("cache_write_1h"),
         sum_output=bucket("output"),
         told=Count("id", filter=told),
+        silent=Count("id", filter=silent),
+        silent_fresh=bucket("fresh", silent),
+        silent_short=bucket("cache_write_5m", silent),
+        silent_long=bucket("cache_write_1h", silent),
         unusable=Count("id", filter=unusable_usage()),
         all=Count("id"),
     )
@@ -61,13 +80,20 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
         found["told"],
         found["all"] - found["told"] - found["unusable"],
         found["unusable"],
+        found["silent"],
+        found["silent_fresh"] + found["silent_short"] + found["silent_long"],
     )
 
 
 def told_usage() -> Q:
     """Requests whose provider said what it billed, in figures that can be right."""
-    some = Q(usage__fresh__isnull=False) | Q(usage__cache_read__isnull=False)
-    return some & ~unusable_usage()
+    return (told_figure("fresh") | told_figure("cache_read")) & ~unusable_usage()
+
+
+def told_figure(name: str) -> Q:
+    """Requests of which one figure was reported; it may stand in the row as null, which says that it was not."""
+    field = f"usage__{name}"
+    return Q(**{f"{field}__isnull": False}) & ~Q(**{field: None})
 
 
 def unusable_usage() -> Q:

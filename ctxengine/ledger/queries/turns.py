@@ -28,13 +28,18 @@ def turn_spans(tenant: UUID | str, session: UUID | str) -> tuple[TurnSpan, ...]:
     rows = UnitRow.objects.filter(tenant_id=tenant, session_id=session).order_by("sequence")
     spans: list[TurnSpan] = []
     before: UUID | None = None
+    first, newest, opened_by = 0, 0, before
+    # A session may have thousands of turns: each becomes one value, made when the next begins.
     for sequence, last, kind, run in rows.values_list(
         "sequence", "last_sequence", "kind", "run_id"
     ):
-        opens = kind in _OPENING and not (run is not None and run == before)
-        if not spans or opens:
-            spans.append(TurnSpan(len(spans) + 1, sequence, last, run))
-        else:
-            spans[-1] = spans[-1]._replace(last=max(spans[-1].last, last))
+        if not newest or (kind in _OPENING and (run is None or run != before)):
+            if newest:
+                spans.append(TurnSpan(len(spans) + 1, first, newest, opened_by))
+            first, newest, opened_by = sequence, last, run
+        elif last > newest:
+            newest = last
         before = run
+    if newest:
+        spans.append(TurnSpan(len(spans) + 1, first, newest, opened_by))
     return tuple(spans)

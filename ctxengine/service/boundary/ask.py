@@ -5,7 +5,12 @@ Nothing is sent from here. A failure stops preparation: it is told again while i
 
 from __future__ import annotations
 
+from uuid import uuid4
+
+from django.db import transaction
+
 from ctxengine.engine.boundary.failures import (
+    MENDED_OUTSIDE,
     CompactionError,
     ContextLengthError,
     Held,
@@ -17,8 +22,9 @@ from ctxengine.engine.boundary.work import Work
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.ledger.models import Job, RequestRow, RunRow, SessionRow
+from ctxengine.service.boundary.install import begun, finish
 from ctxengine.service.boundary.look import look
-from ctxengine.service.boundary.ports import reachable
+from ctxengine.service.boundary.ports import reachable, uncallable
 from ctxengine.service.boundary.wanted import KIND, WantedCheckpoint, flight_key
 from ctxengine.service.clock import utc_now
 from ctxengine.service.jobs.enqueue import enqueue, unfinished
@@ -55,9 +61,8 @@ def prepare_boundary(*, actor: Actor, session: SessionRow, run: RunRow) -> None:
         if work is None:
             _refuse_too_long(situation)
             return
+        _refuse_uncallable(session, run, situation, work)
         _refuse_held(situation, work)
-        if situation.native:
-            reachable(session.provider)
     except CompactionError as error:
         raise refused(error) from error
     except ContextLengthError as error:
@@ -111,9 +116,29 @@ def _refuse_too_long(situation: Situation) -> None:
         )
 
 
+def _refuse_uncallable(session: SessionRow, run: RunRow, situation: Situation, work: Work) -> None:
+    """A compaction that nobody can be asked for is a failed one: the log says so, once for an unchanged history."""
+    error = uncallable(work, native=situation.native)
+    if error is None:
+        return
+    newest = next(iter(situation.log.latest({EventType.BOUNDARY_FINISHED}, limit=1)), None)
+    known = newest.payload if newest is not None else {}
+    if (known.get("prefix_sha256"), known.get("code")) != (work.prefix, error.reason):
+        operation, name = str(uuid4()), str(run.id)
+        drafts = [
+            begun(operation=operation, work=work, native=situation.native, run=name),
+            finish(
+                operation=operation, outcome="failed", prefix=work.prefix, run=name, error=error
+            ),
+        ]
+        with transaction.atomic():
+            log_of(session).append(drafts, expected=None, at=utc_now())
+    raise error
+
+
 def _refuse_held(situation: Situation, work: Work) -> None:
     held = bar(situation, work)
-    if held is None:
+    if held is None or held.reason in MENDED_OUTSIDE:
         return
     now = utc_now()
     if held.again_at is None:

@@ -39,6 +39,7 @@ def compact_by_hand(*, actor: Actor, session: SessionRow, spec: Compact) -> Comp
             return Compacted(
                 "previewed",
                 tokens_before=work.covered.tokens,
+                tokens_after=None,
                 replaced_through=work.covered.cut - 1,
                 depth=1,
             )
@@ -58,6 +59,7 @@ def compact_by_hand(*, actor: Actor, session: SessionRow, spec: Compact) -> Comp
     return Compacted(
         "queued",
         tokens_before=work.covered.tokens,
+        tokens_after=None,
         replaced_through=work.covered.cut - 1,
         depth=1,
         job=job,

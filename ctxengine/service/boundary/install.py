@@ -99,6 +99,26 @@ def install(
     raise ServiceError("stale_head", 409, "Others appended to this session all the time.")
 
 
+def begun(*, operation: str, work: Work, native: bool, run: str | None) -> EventDraft:
+    """The event that begins an operation."""
+    covered = work.covered
+    return EventDraft(
+        type=EventType.BOUNDARY_STARTED,
+        trust=Trust.PLATFORM,
+        run=run,
+        payload={
+            "operation": operation,
+            "method": "native" if native else "note",
+            "first_sequence": covered.first,
+            "through_sequence": covered.cut - 1,
+            "tokens": covered.tokens,
+            "prefix_sha256": work.prefix,
+            "base": covered.base.sequence if covered.base else None,
+            "recovers": work.session.plan.policy.archive_recovery,
+        },
+    )
+
+
 def finish(
     *,
     operation: str,

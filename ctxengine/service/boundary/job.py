@@ -21,7 +21,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow
 from ctxengine.service.access import session_of
 from ctxengine.service.bound_reasoning import open_run
-from ctxengine.service.boundary.install import finish, install
+from ctxengine.service.boundary.install import begun, finish, install
 from ctxengine.service.boundary.look import look
 from ctxengine.service.boundary.ports import ServiceNative, ServiceNotes
 from ctxengine.service.boundary.wanted import WantedCheckpoint
@@ -30,6 +30,7 @@ from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.stops import JobCancelled, JobDelayed, JobFailed, LeaseLost
 from ctxengine.service.jobs.verdict import verdict_on
 from ctxengine.service.specs import ServiceError
+from ctxengine.service.summaries.prompts import BOUNDARY_NOTE
 from ctxengine.service.wiring import log_of, renderer_of
 
 _log = logging.getLogger(__name__)
@@ -116,24 +117,7 @@ class _Operation:
         return work, situation.native
 
     def _begin(self, work: Work, native: bool) -> None:
-        covered = work.covered
-        self._append(
-            EventDraft(
-                type=EventType.BOUNDARY_STARTED,
-                trust=Trust.PLATFORM,
-                run=self._wanted.run,
-                payload={
-                    "operation": self._id,
-                    "method": "native" if native else "note",
-                    "first_sequence": covered.first,
-                    "through_sequence": covered.cut - 1,
-                    "tokens": covered.tokens,
-                    "prefix_sha256": work.prefix,
-                    "base": covered.base.sequence if covered.base else None,
-                    "recovers": work.session.plan.policy.archive_recovery,
-                },
-            )
-        )
+        self._append(begun(operation=self._id, work=work, native=native, run=self._wanted.run))
 
     def _made(self, work: Work, native: bool) -> Made:
         job = self._context.job
@@ -155,7 +139,12 @@ class _Operation:
             keep=lambda place, of, writer, text: self._keep(work, place, of, writer, text),
             cancelled=self._context.cancelled,
         )
-        return make_note(work, self._log, notes)
+        writer = {
+            "model": notes.writer.label,
+            "chosen": notes.writer.why,
+            "prompt": BOUNDARY_NOTE,
+        }
+        return make_note(work, self._log, notes, writer=writer)
 
     # --- partial notes ---
 

@@ -79,6 +79,44 @@ def reachable(provider: str) -> None:
         raise typed(error) from None
 
 
+def note_writer(work: Work) -> Writer:
+    """The model that would write a note; nothing is sent.
+
+    Raises:
+        CompactionError: `missing_configuration` where it may not or cannot be called.
+    """
+    plan = work.session.plan
+    writer = chosen_writer(work)
+    if not may_write(writer.provider, session_provider=plan.provider):
+        raise CompactionError("missing_configuration")
+    try:
+        adapter_for(writer.provider)
+    except ProviderError as error:
+        raise typed(error) from None
+    return writer
+
+
+def chosen_writer(work: Work) -> Writer:
+    """The model that the policy wants for a note, whether it can be called or not."""
+    return writer_of(
+        work.session.plan,
+        input_tokens=work.covered.tokens,
+        output_tokens=work.session.plan.policy.summary_max_output_tokens,
+    )
+
+
+def uncallable(work: Work, *, native: bool) -> CompactionError | None:
+    """Why nobody can be asked to make this compaction now; None where somebody can. Nothing is sent."""
+    try:
+        if native:
+            reachable(work.session.plan.provider)
+        else:
+            note_writer(work)
+    except CompactionError as error:
+        return error
+    return None
+
+
 class ServiceNative:
     """Native compaction of a session's own provider."""
 
@@ -163,15 +201,7 @@ class ServiceNotes:
         """
         plan = work.session.plan
         self._output = plan.policy.summary_max_output_tokens
-        self.writer: Writer = writer_of(
-            plan, input_tokens=work.covered.tokens, output_tokens=self._output
-        )
-        if not may_write(self.writer.provider, session_provider=plan.provider):
-            raise CompactionError("missing_configuration")
-        try:
-            adapter_for(self.writer.provider)
-        except ProviderError as error:
-            raise typed(error) from None
+        self.writer = note_writer(work)
         self._who = _Who(tenant_id=tenant_id, session_id=session_id, job_id=job_id)
         self._kept, self._keep = kept, keep
         self._cancelled = cancelled

@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.boundary.checkpoint import Checkpoint, checkpoint_of, contract_of, holds
+from ctxengine.engine.boundary.checkpoint import (
+    Checkpoint,
+    checkpoint_of,
+    contract_of,
+    holds,
+    made_checkpoints,
+)
 from ctxengine.engine.boundary.failures import FAILURE_OF
 from ctxengine.engine.compaction.acts import BOUNDARY_KINDS
 from ctxengine.engine.events import EventType
+from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
+from ctxengine.engine.standing import history_acts
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.boundary.look import marks_of
 from ctxengine.service.specs import Actor
+from ctxengine.service.undo_compaction import UndoBar, undo_bar
 from ctxengine.service.wiring import log_of, plan_from
 
 _LATEST = 200
@@ -32,6 +41,20 @@ class CheckpointLine:
     bytes_len: int
     note: str | None
     """Text of a portable note; None for a native window, which is opaque, and for one that was erased."""
+    bar: UndoBar | None = None
+    """Why it cannot be undone now; None where it can, and for one that is undone."""
+
+    again: int = 0
+    """Tokens of the units it covers that are shown again behind it (our count)."""
+
+    @property
+    def written_by(self) -> str:
+        """The model that made it; for notes of before that was kept, the kind of writer alone."""
+        payload = self.event.payload
+        if self.point.kind == "native":
+            return str(payload["model"])
+        writer = payload.get("writer") or {}
+        return str(writer.get("model") or payload["compactor"])
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -50,7 +73,9 @@ class CheckpointLine:
             "counted": payload["counted"],
             "items": payload["items"],
             "bytes": self.bytes_len,
-            "written_by": payload["model"] if point.kind == "native" else payload["compactor"],
+            "written_by": self.written_by,
+            "gaps": list(point.gaps),
+            "again_tokens": self.again,
             "base": payload["base"],
             "source_sha256": point.source,
             "contract_sha256": point.contract,
@@ -61,6 +86,7 @@ class CheckpointLine:
             "left_out": [list(entry) for entry in point.left_out],
             "inline": point.inline,
             "note": self.note,
+            "undo_first": self.bar.first if self.bar else None,
         }
 
 
@@ -127,6 +153,7 @@ def _lines(
 ) -> list[CheckpointLine]:
     contract = contract_of(plan_from(log, plan_row_of(session)))
     marks, below = marks_of(log), log.head().sequence + 1
+    acts, alive = history_acts(log), made_checkpoints(log)
     found: list[CheckpointLine] = []
     standing = False
     for event in events:
@@ -147,6 +174,12 @@ def _lines(
                 state,
                 event.body.length if event.body else 0,
                 text if point.kind == "note" else None,
+                None if event.sequence in undone else undo_bar(acts, alive, event),
+                sum(
+                    unit.tokens
+                    for shown in point.shown
+                    for unit in log.units(EventSeq(shown), EventSeq(shown + 1))
+                ),
             )
         )
     return found

@@ -6,6 +6,7 @@ hash and its lines follow from what stands here. `append` is for everything else
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,14 +28,19 @@ from ctxengine.ledger.copy_lines import (
     BODY,
     EVENT,
     ITEM,
-    NULL,
+    NO_BODY,
     UNIT,
     Columns,
+    Facts,
     Key,
     body_line,
-    escaped,
+    body_named,
+    body_row,
     event_line,
+    event_row,
+    hex_field,
     item_line,
+    item_row,
     text_field,
     unit_line,
 )
@@ -55,11 +61,7 @@ _GONE = EventRecord(
 
 _TYPES = {type: type.value for type in EventType}
 _TRUSTS = {trust: trust.value for trust in Trust}
-_KINDS = {kind: kind.value for kind in ItemKind}
 """Looking a value up is much faster than asking the member for it."""
-
-Row = tuple[Any, ...]
-"""An item's facts, in the order of the fields of `ItemFacts`."""
 
 
 class Lines(NamedTuple):
@@ -78,7 +80,7 @@ class Content(NamedTuple):
     run: str
     raw: str
     payload: dict[str, Any]
-    rows: Sequence[Row]
+    rows: Sequence[Facts]
     answers: OpenCall | None
 
 
@@ -89,7 +91,7 @@ class _Placed(NamedTuple):
     unit: EventSeq
     trust: Trust
     run: str
-    row: Row
+    row: Facts
 
     def record(self) -> ItemRecord:
         return ItemRecord(self.sequence, self.unit, self.trust, self.run, ItemFacts(*self.row))
@@ -106,7 +108,7 @@ class ImportLog(MemoryLog):
     ) -> None:
         """Start an empty log; see `MemoryLog`."""
         self._key = Key(tenant, session)
-        self._own = f"{tenant}\t{session}\t"
+        self._begins = self._key.begins
         self._whose = f'"session":{encode_basestring(session)},"tenant":{encode_basestring(tenant)}'
         self._at: datetime | None = None
         self._stamp = self._iso = ""
@@ -120,6 +122,8 @@ class ImportLog(MemoryLog):
         """Of those that `append_content` wrote: what reading them again takes."""
         self._placed: dict[EventSeq, list[_Placed]] = {}
         """Their items, by unit."""
+        self._units_told = 0
+        """Units that were handed over."""
         self._forgotten = 0
         """Events whose records are gone."""
         self.waiting_bytes = 0
@@ -182,7 +186,7 @@ class ImportLog(MemoryLog):
     def append_act(self, type: EventType, run: str, payload: dict[str, Any], at: datetime) -> None:
         """Append an event of the platform's that carries nothing and opens no step."""
         self._events.append(_GONE)
-        self._chain(type.value, Trust.PLATFORM.value, run, payload, "null", 0, f"{NULL}\t\t0", at)
+        self._chain(type.value, Trust.PLATFORM.value, run, payload, "null", 0, NO_BODY, at)
 
     def append_content(self, content: Content, at: datetime) -> None:
         """Append one content event with its items; a result's unit is that of its call."""
@@ -193,19 +197,17 @@ class ImportLog(MemoryLog):
             field = text_field(raw)
         except UnicodeEncodeError:
             data = raw.encode("utf-8", "surrogatepass")
-            field = f"\\\\x{data.hex()}"
+            field = hex_field(data)
         body_id = self._body_id(self.sequence + 1)
         digest, length = sha256(salt + data).hexdigest(), len(data)
-        self._body_lines.append(
-            f"{self._own}{body_id}\t\\\\x{salt.hex()}\t{field}\t{digest}\t{length}\t\t{NULL}\n"
-        )
+        self._body_lines.append(body_row(self._begins, body_id, salt, field, digest, length))
         self._bodies[body_id] = (salt, data)
         self.waiting_bytes += length
         tokens = sum([row[2] for row in rows])
         self._events.append(_GONE)
         self._chain(
             _TYPES[type], _TRUSTS[trust], run, payload,
-            f'["{digest}",{length}]', tokens, f"{body_id}\t{digest}\t{length}", at,
+            f'["{digest}",{length}]', tokens, body_named(body_id, digest, length), at,
         )  # fmt: skip
         sequence = EventSeq(self.sequence)
         self.content_sequence, self.newest_content = self.sequence, type
@@ -249,9 +251,10 @@ class ImportLog(MemoryLog):
             raise
         self._hash = sha256(data).hexdigest()
         self._event_lines.append(
-            f"{self._own}{sequence}\t{type}\t{run}\t{trust}\t{escaped(fields)}\t{about}\t{tokens}\t{before}\t{self._hash}"
-            f"\t\t{self._iso}\n"
-        )
+            event_row(
+                self._begins, sequence, type, run, trust, fields, about, tokens, before, self._hash, self._iso
+            )
+        )  # fmt: skip
 
     def _place(self, content: Content, sequence: EventSeq, tokens: int) -> None:
         """Give an event's items their unit, and the unit and the sums what they take."""
@@ -282,20 +285,10 @@ class ImportLog(MemoryLog):
             self.newest_results = home
         trust, run = content.trust, content.run
         kept = self._placed.setdefault(home, [])
-        start, told = f"{self._own}{sequence}\t", f"\t{_TRUSTS[trust]}\t{run}\t"
+        begins, told = f"{self._begins}{sequence}\t", f"{_TRUSTS[trust]}\t{run}"
         for row in rows:
             kept.append(_Placed(sequence, home, trust, run, row))
-            (
-                ordinal, kind, taken, pointed, digest, bytes_len, chars_len, name, call_id, wire_id, source, is_error,
-                preview, limit,
-            ) = row  # fmt: skip
-            if not f"{name}{call_id}{source}".isprintable() or "\\" in f"{name}{call_id}{source}":
-                name, call_id, source = escaped(name), escaped(call_id), escaped(source)
-            self._item_lines.append(
-                f"{start}{ordinal}\t{home}\t{_KINDS[kind]}{told}{name}\t{call_id}\t{wire_id}"
-                f"\t{source}\t{'t' if is_error else 'f'}\t{taken}\t{pointed}\t{bytes_len}\t{chars_len}\t{digest}"
-                f"\t{escaped(preview)}\t{limit}\n"
-            )
+            self._item_lines.append(item_row(begins, home, told, row))
 
     def _new_unit(self, content: Content, sequence: EventSeq) -> None:
         opened = 0
@@ -343,19 +336,27 @@ class ImportLog(MemoryLog):
     def hand_over(self, cut: EventSeq, *, last: bool = False) -> list[Lines]:
         """The lines of what was appended since the last time; what stands before `cut` is forgotten.
 
-        Units may still grow until the end, so they come with the last part.
+        A unit comes once neither it nor one before it can grow, since its sums follow from theirs.
         """
         lines = [
             Lines(BODY, self._body_lines),
             Lines(EVENT, self._event_lines),
             Lines(ITEM, self._item_lines),
         ]
-        if last:
-            lines.append(Lines(UNIT, [unit_line(self._key, unit) for unit in self._units]))
+        told, self._units_told = self._units_told, len(self._units) if last else self._grown
+        units = self._units[told : self._units_told]
+        lines.append(Lines(UNIT, [unit_line(self._key, unit) for unit in units]))
         self._body_lines, self._event_lines, self._item_lines = [], [], []
         self.waiting_bytes = 0
         self._forget(cut)
         return lines
+
+    @property
+    def _grown(self) -> int:
+        """Units that grow no more: those before the first with an open call, and before the newest."""
+        newest = max(0, len(self._units) - 1)
+        waiting = min((EventSeq(sequence) for sequence, _ in self._open), default=None)
+        return newest if waiting is None else min(newest, bisect_left(self._starts, waiting))
 
     def _forget(self, cut: EventSeq) -> None:
         """Drop what stands before the cut: every event's record, the contents, the items."""

@@ -19,12 +19,14 @@ from ctxengine.engine.evidence.pointer import MAX_POINTER_BYTES, pointer_line
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.importers.transcript import Entry, EntryType
 from ctxengine.engine.items import ContentFormat, ItemKind, speaks_in_user_role
+from ctxengine.engine.lexeme import LexemeError, parse
 from ctxengine.engine.log.hydrate import decode_event
 from ctxengine.engine.ports import OpenCall, TokenCounter
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.names import wire_call_id
-from ctxengine.service.imports.import_log import ImportLog, Row
+from ctxengine.ledger.copy_lines import Facts
+from ctxengine.service.imports.import_log import ImportLog
 
 _ODD_MEMBERS = frozenset((*OPAQUE_MEMBERS, ROUTER_FIELDS, "function_call", "audio", "refusal"))
 _ROLES = {"user": "user", "system": "user", "developer": "user", "tool": "tool", "function": "tool"}
@@ -122,14 +124,14 @@ class PlainItems:
         sequence: EventSeq,
         source: str,
         call: OpenCall | None,
-    ) -> list[Row]:
+    ) -> list[Facts]:
         """Facts of an entry's items.
 
         Raises:
             ContentError: the body is not written in its format.
         """
         if entry.format is ContentFormat.OPENAI_CHAT:
-            said = said_in_chat(entry.value, type)
+            said = said_in_chat(_value_of(entry), type)
             rows = self._plain(said, entry, type, sequence, source, call) if said else None
             if rows is not None:
                 return rows
@@ -137,7 +139,7 @@ class PlainItems:
 
     def _any(
         self, entry: Entry, type: EventType, sequence: EventSeq, source: str, call: OpenCall | None
-    ) -> list[Row]:
+    ) -> list[Facts]:
         decoded = decode_event(type, entry.format, entry.body)
         ids = {item.call_id for item in decoded if item.kind is ItemKind.TOOL_CALL and item.call_id}
         facts = facts_of(
@@ -161,12 +163,12 @@ class PlainItems:
         sequence: EventSeq,
         source: str,
         call: OpenCall | None,
-    ) -> list[Row] | None:
+    ) -> list[Facts] | None:
         text, calls = said
         try:
             if type is EventType.TOOL_RESULT:
                 return [self._result(text or "", entry, sequence, source, call)]
-            rows: list[Row] = []
+            rows: list[Facts] = []
             if text is not None:
                 rows.append(self._message(text, entry, type, source))
             if calls:
@@ -176,7 +178,7 @@ class PlainItems:
             # Half characters have a digest of their own.
             return None
 
-    def _message(self, text: str, entry: Entry, type: EventType, source: str) -> Row:
+    def _message(self, text: str, entry: Entry, type: EventType, source: str) -> Facts:
         kind = ItemKind.USER_MESSAGE
         tokens = self._frame + self._counter.text(text)
         if type is EventType.RESPONSE_COMPLETED:
@@ -190,7 +192,7 @@ class PlainItems:
 
     def _result(
         self, text: str, entry: Entry, sequence: EventSeq, source: str, call: OpenCall | None
-    ) -> Row:
+    ) -> Facts:
         bytes_len = _bytes_len(text)
         tokens = pointer = self._frame + self._counter.text(text) + ENVELOPE_TOKENS
         if bytes_len > MAX_POINTER_BYTES:
@@ -210,7 +212,7 @@ class PlainItems:
         entry: Entry,
         sequence: EventSeq,
         source: str,
-    ) -> list[Row]:
+    ) -> list[Facts]:
         used = self._log.taken_call_ids([call_id for call_id, _, _ in calls if call_id])
         rows = []
         kind = ItemKind.TOOL_CALL
@@ -260,7 +262,17 @@ def _bytes_len(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _row_of(facts: ItemFacts) -> Row:
+def _value_of(entry: Entry) -> Any:
+    """What an entry's body decodes to; its reader may have let go of it."""
+    if entry.value is not None:
+        return entry.value
+    try:
+        return parse(entry.body).peek()
+    except LexemeError:
+        return None
+
+
+def _row_of(facts: ItemFacts) -> Facts:
     return (
         facts.ordinal, facts.kind, facts.tokens, facts.pointer_tokens, facts.digest, facts.bytes_len, facts.chars_len,
         facts.name, facts.call_id, facts.wire_call_id, facts.source, facts.is_error, facts.preview, facts.excerpt_limit,

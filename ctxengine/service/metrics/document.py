@@ -113,7 +113,7 @@ def _session(row: SessionSum) -> dict[str, Any]:
         "usd": usd(row.cost_microdollars),
         "unpriced_requests": row.unpriced,
         "cached_of_preceding": Ratio(row.follows_read, row.preceding).as_json(),
-        "cached_share": Ratio(row.read, row.prompt).as_json(),
+        "cached_share": Ratio(row.read, row.cache_prompt).as_json(),
     }
 
 

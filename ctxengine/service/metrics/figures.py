@@ -117,6 +117,10 @@ class Figures:
     answered: int = 0
     failed: int = 0
     reported: int = 0
+    cache_reported: int = 0
+    """Of these, requests whose provider said what it read from its cache."""
+    cache_prompt: int = 0
+    """Prompts of these."""
     unusable: int = 0
     """Requests whose reported figures cannot be right; nothing else counts them as reported."""
     fresh: int = 0
@@ -153,6 +157,11 @@ class Figures:
         return self.requests - self.reported - self.unusable
 
     @property
+    def cache_unreported(self) -> int:
+        """Requests with usage that says nothing of the cache: part of no ratio of it, their prompts stand under `fresh`."""
+        return self.reported - self.cache_reported
+
+    @property
     def waiting(self) -> int:
         """Requests built and neither answered nor failed so far."""
         return self.requests - self.answered - self.failed
@@ -184,8 +193,8 @@ class Figures:
 
     @property
     def cached_share(self) -> Ratio:
-        """Cached tokens of all tokens of the prompts."""
-        return Ratio(self.read, self.prompt)
+        """Cached tokens of all tokens of the prompts whose cache reads were reported."""
+        return Ratio(self.read, self.cache_prompt)
 
     @property
     def epochs_per_session(self) -> Ratio:
@@ -249,6 +258,7 @@ class Figures:
                 "reported": self.reported,
                 "unreported": self.unreported,
                 "unusable": self.unusable,
+                "cache_unreported": self.cache_unreported,
             },
             "tokens": {
                 "fresh": self.fresh,
@@ -286,6 +296,8 @@ _FROM_CELL = (
     "answered",
     "failed",
     "reported",
+    "cache_reported",
+    "cache_prompt",
     "unusable",
     "fresh",
     "read",

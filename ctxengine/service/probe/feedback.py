@@ -74,7 +74,7 @@ def _lessons(session: SessionRow, run: RunRow) -> list[_Lesson]:
             model=row.model,
             prompt_tokens=row.usage["prompt_total"],
             chars_sent=_sent(row)[0],
-            cached_tokens=row.usage.get("cache_read", 0),
+            cached_tokens=row.usage.get("cache_read") or 0,
             first_token_ms=answers.get(str(row.id)),
             failed=str(row.id) in failed,
             window=_sent(row)[1],

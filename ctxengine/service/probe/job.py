@@ -11,7 +11,7 @@ from django.db.models import Case, F, Value, When
 from django.db.models.functions import Now
 
 from ctxengine.engine.capacity.ladder import Sample, rungs
-from ctxengine.engine.capacity.profile import Observation
+from ctxengine.engine.capacity.profile import CapacityProfile, Observation
 from ctxengine.ledger.models import Job, JobState
 from ctxengine.service.access import session_of
 from ctxengine.service.audit import record_audit
@@ -28,8 +28,12 @@ STEPPED_ASIDE = "A turn wants the model."
 """What the log of a probe says that ended for a real turn."""
 
 
-def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "") -> Job:
+def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "", note: str = "") -> Job:
     """Ask for a probe; the unfinished one of the same model where there is one.
+
+    Args:
+        cause: the door it came through, for the job.
+        note: why somebody wants it, for the audit log; the cause where nobody said.
 
     Raises:
         ServiceError: 409 `probe_not_allowed`; 404 where the session to probe behind is not there.
@@ -42,10 +46,20 @@ def start_probe(*, actor: Actor, wanted: ProbeWanted, cause: str = "") -> Job:
             actor=actor,
             action="probe.started",
             target=f"{wanted.provider}/{wanted.model}",
-            reason=cause,
+            reason=note or cause,
+            before=_known(profile_of(actor.tenant_id, wanted.provider, wanted.model)),
             after={"largest": wanted.largest, "hosted": wanted.hosted, "exact": wanted.exact},
         )
         return _enqueued(actor, wanted, cause)
+
+
+def _known(profile: CapacityProfile) -> dict[str, Any]:
+    """What an audit entry says of a profile."""
+    return {
+        "horizon": profile.horizon.tokens,
+        "confidence": profile.horizon.confidence,
+        "samples": len(profile.provenance.observations),
+    }
 
 
 def _enqueued(actor: Actor, wanted: ProbeWanted, cause: str) -> Job:
@@ -140,6 +154,14 @@ def run(context: JobContext) -> dict[str, Any]:
     }
     with transaction.atomic():
         context.hold()
+        record_audit(
+            actor=context.actor,
+            action="probe.finished",
+            target=f"{wanted.provider}/{wanted.model}",
+            reason=f"job {context.job.id}",
+            before=_known(profile_of(context.job.tenant_id, wanted.provider, wanted.model)),
+            after=_known(profile),
+        )
         keep_profile(
             tenant_id=context.job.tenant_id,
             profile=profile,

@@ -34,6 +34,7 @@ from ctxengine.engine.capacity.profile import (
     Provenance,
 )
 from ctxengine.engine.ports import TokenCounter
+from ctxengine.engine.tokens.usage import Usage
 from ctxengine.providers.adapters.contract import (
     Completion,
     Prompt,
@@ -169,7 +170,7 @@ class Climb:
                 grade=grade(calls, answer.text, asked),
                 latency_ms=answer.latency_ms,
                 first_token_ms=answer.first_token_ms,
-                cached_tokens=answer.usage.cache_read if answer.usage else None,
+                cached_tokens=_cached(answer.usage),
             )
         )
 
@@ -302,6 +303,11 @@ def _rest(error: ProviderError, attempt: int) -> float:
 
 def _schema(tool: PromptTool) -> str:
     return json.dumps(tool.input_schema, sort_keys=True)
+
+
+def _cached(usage: Usage | None) -> int | None:
+    """Tokens that a provider says it read from its cache; None where it says nothing."""
+    return usage.cache_read if usage is not None and usage.tells_reads else None
 
 
 def _reading_ms(answer: Completion) -> int:

@@ -18,6 +18,7 @@ from ctxengine.service.cost_model import cost_model_today
 from ctxengine.service.replay.clocked import Clock, clock_of
 from ctxengine.service.replay.engines import lab_engine
 from ctxengine.service.replay.figures import Cell, CellTotals, ReplayStep
+from ctxengine.service.replay.lab_plan import window_of
 from ctxengine.service.replay.models import LabModel
 from ctxengine.service.replay.reading import Reading
 from ctxengine.service.replay.wanted import ReplaySettings
@@ -123,6 +124,7 @@ def replay_cell(
             model=model.name,
             provider=model.provider,
             budget=settings.budget,
+            window=window_of(reading.source.plan, model, settings).window,
             ttl=task.ttl,
             cost=0 if task.prices is not None else None,
         )
@@ -150,8 +152,11 @@ def _count(
             cell.steps.append(step)
         if seen is not None:
             seen(done, total)
+    if not (cell.skipped or cell.totals.steps or cell.totals.refused):
+        cell.skipped = "Whenever a model was asked, calls still waited or nothing had been said."
     if cell.skipped:
         cell.totals.skipped_sessions += 1
+        cell.totals.skips[cell.skipped] += 1
 
 
 def gap_before(times: Sequence[float], number: int) -> float:

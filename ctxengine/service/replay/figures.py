@@ -67,8 +67,12 @@ class CellTotals:
     sessions: int = 0
     steps: int = 0
     refused: int = 0
+    window: int | None = None
+    """The window that the plan was made for (tokens), the same for every engine; None where transcripts had several."""
     skipped_sessions: int = 0
     """Transcripts whose plan does not fit this model and budget, or that cannot be rendered for it."""
+    skips: Counter[str] = field(default_factory=Counter)
+    """Why those were left out."""
     input_tokens: int = 0
     read: int = 0
     written: int = 0
@@ -115,9 +119,17 @@ class CellTotals:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost
         self.peak_tokens = max(self.peak_tokens, other.peak_tokens)
+        self.window = self.window if self.window == other.window else None
         for name in _COUNTED:
             getattr(self, name).update(getattr(other, name))
         self.fidelity.add(other.fidelity)
+
+    @property
+    def skipped(self) -> str:
+        """Why nothing at all was replayed; empty where something was."""
+        if not self.sessions or self.skipped_sessions < self.sessions:
+            return ""
+        return "; ".join(reason for reason, _ in self.skips.most_common())
 
     def as_json(self) -> dict[str, Any]:
         """The line that the command prints and REST gives."""
@@ -127,6 +139,7 @@ class CellTotals:
             "model": self.model,
             "provider": self.provider,
             "budget": self.budget,
+            "window": self.window,
             "ttl": self.ttl,
             "cost": None if self.cost is None else self.cost / MICRO,
             "cached_ratio": _ratio(self.read, self.input_tokens),
@@ -141,6 +154,7 @@ class CellTotals:
             "steps": self.steps,
             "refused": self.refused,
             "skipped_sessions": self.skipped_sessions,
+            "skipped": self.skipped,
             "input_tokens": self.input_tokens,
             "read": self.read,
             "written": self.written,
@@ -171,7 +185,7 @@ _SUMMED = (
     "over_budget",
     "seconds",
 )
-_COUNTED = ("yields", "warnings", "refusals", "clocks", "by_class")
+_COUNTED = ("yields", "warnings", "refusals", "clocks", "by_class", "skips")
 
 
 def _ratio(part: float, whole: float) -> float:

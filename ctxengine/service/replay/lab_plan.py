@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from ctxengine.engine.budget.classes import PREFIX_CLASSES
 from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, ClassCap
@@ -51,15 +52,15 @@ def lab_plan(
     """
     if recorded is not None and as_it_was(source, recorded, engine, model, settings):
         return recorded
-    facts = facts_about(model.provider, model.name)
+    allowed = window_of(recorded, model, settings)
     base = _foreign(source) if recorded is None else _of(recorded)
     wanted = replace(
         base,
         engine=engine,
         provider=model.provider,
         model=model.name,
-        window=max(facts.window, settings.budget or 0) if recorded is None else facts.window,
-        max_output=facts.max_output,
+        window=allowed.window,
+        max_output=allowed.max_output,
         policy=_policy(base.policy, settings),
     )
     return resolve_plan(
@@ -68,6 +69,26 @@ def lab_plan(
         renderer=renderer_of(model.provider),
         nonce_key=source.nonce_key,
     )
+
+
+class Allowed(NamedTuple):
+    """What a model takes and gives, in tokens."""
+
+    window: int
+    max_output: int
+
+
+def window_of(recorded: Plan | None, model: LabModel, settings: ReplaySettings) -> Allowed:
+    """The same for every engine and policy of a matrix: what a session states of its model, else what is known about a model.
+
+    Args:
+        recorded: the live session's plan; None for a foreign transcript, whose window reaches as far as the budget asked for.
+    """
+    if recorded is not None and (recorded.provider, recorded.model) == tuple(model):
+        return Allowed(recorded.window, recorded.max_output)
+    facts = facts_about(model.provider, model.name)
+    window = facts.window if recorded is not None else max(facts.window, settings.budget or 0)
+    return Allowed(window, facts.max_output)
 
 
 def _of(recorded: Plan) -> PlanRequest:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ctxengine.engine.errors import EngineError
 from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.registry import read
-from ctxengine.service.import_transcript import MAX_FILE_BYTES
+from ctxengine.service.imports.source import MAX_FILE_BYTES
 from ctxengine.service.replay.cell import replay_cell
 from ctxengine.service.replay.figures import CellTotals
 from ctxengine.service.replay.from_transcript import source_of_transcript

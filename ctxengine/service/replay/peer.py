@@ -15,8 +15,9 @@ from ctxengine.engine.ports import TokenCounter
 from ctxengine.service.replay.cell import Task, gap_before
 from ctxengine.service.replay.engines import lab_engine
 from ctxengine.service.replay.figures import Cell, ReplayStep
+from ctxengine.service.replay.lab_plan import window_of
 from ctxengine.service.replay.reading import conversation_of
-from ctxengine.service.wiring import counter_of, facts_about, renderer_of
+from ctxengine.service.wiring import counter_of, renderer_of
 
 _RESERVE = 8_192
 
@@ -28,14 +29,14 @@ def played_by_peer(task: Task, cell: Cell) -> Iterator[tuple[ReplayStep, Fidelit
         msg = f"{task.engine} is an engine of ours, no peer policy."
         raise ValueError(msg)
     policy, counter = made(), counter_of(task.model.provider, task.model.name)
-    facts = facts_about(task.model.provider, task.model.name)
-    limit = min(facts.window, task.settings.budget or facts.window)
+    allowed = window_of(task.reading.source.plan, task.model, task.settings)
+    limit = min(allowed.window, task.settings.budget or allowed.window)
     prefix = _prefix(task, counter)
-    room = limit - min(_RESERVE, facts.max_output) - prefix
+    room = limit - min(_RESERVE, allowed.max_output) - prefix
     if room <= 0:
         cell.skipped = f"System prompt and tools take {prefix:,} tokens of {limit:,}."
         return
-    client = _Client(task, prefix, facts.window)
+    client = _Client(task, prefix, allowed.window)
     messages = conversation_of(task.reading, counter)
     history: list[PeerMessage] = []
     number = turn = 0

@@ -31,7 +31,7 @@ from ctxengine.engine.turns.closing import closing_of
 from ctxengine.engine.turns.own_words import own_words
 from ctxengine.engine.turns.postings import MemoryPostings
 from ctxengine.engine.turns.presentation import presentations_of
-from ctxengine.engine.turns.relevance import values_of
+from ctxengine.engine.turns.relevance import RECENT_TURNS, values_of
 from ctxengine.ledger.models import SessionRow
 from ctxengine.service.compactors import compactor_of
 from ctxengine.service.turns.close_turns import EVIDENCE_TOKENS
@@ -75,10 +75,9 @@ class WorkingSetDriver:
         """Plan the run: which closed turn stands in which form."""
         log, boundary = lab.log, lab.boundary
         newest = log.newest(EventType.TURN_CLOSED)
+        closed = newest.payload["number"] if newest is not None else 0
         values = values_of(
-            _directive(lab),
-            newest=newest.payload["number"] if newest is not None else 0,
-            postings=self._postings,
+            _directive(lab), newest=closed, postings=self._postings, oldest=closed - RECENT_TURNS
         )
         wish = Wish(
             reason=PlanReason.START,

@@ -64,12 +64,12 @@ def writer_of(plan: Plan, *, input_tokens: int, output_tokens: int) -> Writer:
     """
     wanted = plan.policy.summary_model
     if wanted == SESSION:
-        return _of_session(plan)
+        return session_writer(plan)
     if wanted != CHEAPEST:
         provider, model = named(wanted, plan.provider)
         facts = model_facts(provider, model)
         return Writer(provider, model, facts.window, facts.max_output, "named")
-    own = _of_session(plan)
+    own = session_writer(plan)
     candidates = [own, *text_models(plan.provider)]
     fitting = [w for w in candidates if w.room(output_tokens) >= input_tokens]
     if not fitting:
@@ -130,7 +130,8 @@ def check_summary_model(wanted: str | None, provider: str) -> None:
     )
 
 
-def _of_session(plan: Plan) -> Writer:
+def session_writer(plan: Plan) -> Writer:
+    """The session's own model as the one that is called."""
     return Writer(plan.provider, plan.model, plan.window, plan.max_output, "session")
 
 

@@ -9,7 +9,7 @@ SUMMARY = "summary@1"
 """Tells a part of a conversation."""
 CONDENSE = "condense@1"
 """Tells several summaries as one."""
-BOUNDARY_NOTE = "boundary_note@1"
+BOUNDARY_NOTE = "boundary_note@2"
 """Writes the continuation note of the `boundary` engine."""
 
 _TOKENS_PER_WORD = 1.6

@@ -58,8 +58,8 @@ def cards_page(*, actor: Actor, session_id: UUID, after: int = 0, size: int = 50
     session = session_of(actor, session_id)
     log = log_of(session)
     spans = turn_spans(session.tenant_id, session.id)
-    busy = open_runs(session)
-    closed = [span for span in spans if str(span.run) not in busy]
+    busy = {UUID(run) for run in open_runs(session)}
+    closed = [span for span in spans if span.run not in busy]
     shown = [span for span in closed if span.number > after][:size]
     more = bool(shown) and shown[-1].number < closed[-1].number
     recorded = closed_turns(log)

@@ -5,6 +5,7 @@ Nothing is written and no model is asked. A packet that would have to be made is
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
@@ -16,6 +17,7 @@ from ctxengine.engine.history.working_set_record import PlannedSet, PlanReason, 
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.turns.closed import closed_turns
+from ctxengine.engine.turns.relevance import RECENT_TURNS
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.service.access import session_of
 from ctxengine.service.factor import factor_in_force
@@ -61,22 +63,31 @@ class SeenBy:
     packet_missing: bool
     """Whether the packet it wants was never made: a run would make it at its start."""
 
-    def turns_in(self, form: TurnForm) -> int:
-        """How many closed turns stand in this form."""
-        return sum(form_in(self.record, n) is form for n in range(1, self.record.turns + 1))
 
+class Forms:
+    """How every turn stands in one plan. Making it reads the plan once; a turn is then a look-up."""
 
-def form_in(record: PlannedSet, number: int) -> TurnForm:
-    """How a turn stands in a plan that was made for it."""
-    if number <= record.behind:
-        return TurnForm.BEHIND_RESET
-    if any(number == stretch.number for stretch in record.promoted):
-        return TurnForm.PROMOTED
-    if any(number == turn.number for turn in record.sent):
-        return TurnForm.SENT
-    if number >= record.full_from:
-        return TurnForm.FULL
-    return TurnForm.PACKET if number <= record.packet_through else TurnForm.CARD
+    def __init__(self, record: PlannedSet) -> None:
+        self._record = record
+        self._promoted = {stretch.number for stretch in record.promoted}
+        self._sent = frozenset(record.sent_numbers)
+
+    def of(self, number: int) -> TurnForm:
+        """How a turn stands in the plan that was made for it."""
+        record = self._record
+        if number <= record.behind:
+            return TurnForm.BEHIND_RESET
+        if number in self._promoted:
+            return TurnForm.PROMOTED
+        if number in self._sent:
+            return TurnForm.SENT
+        if number >= record.full_from:
+            return TurnForm.FULL
+        return TurnForm.PACKET if number <= record.packet_through else TurnForm.CARD
+
+    def counts(self) -> Counter[TurnForm]:
+        """How many closed turns stand in each form."""
+        return Counter(self.of(number) for number in range(1, self._record.turns + 1))
 
 
 def plan_in_force_of(*, actor: Actor, session_id: UUID) -> PlanInForce | None:
@@ -124,7 +135,12 @@ def seen_by(
     wish = Wish(
         reason=PlanReason.START,
         boundary=_boundary(log, below),
-        values=values_for(session, directive, newest=len(closed.events)),
+        values=values_for(
+            session,
+            directive,
+            newest=len(closed.events),
+            oldest=len(closed.events) - RECENT_TURNS,
+        ),
         next_sequence=int(below),
     )
     # Without what a packet is written from, none is: a stored one stands, and any other is a range alone.

@@ -11,14 +11,21 @@ from ctxengine.ledger.postings import PostgresPostings, embeddings_of
 from ctxengine.service.turns.embedder import configured_embedder, embedded
 
 
-def values_for(session: SessionRow, directive: str, *, newest: int) -> dict[int, Values]:
-    """Recency, relevance and anaphora of every closed turn, the newest of which has this number.
+def values_for(
+    session: SessionRow, directive: str, *, newest: int, oldest: int = 1
+) -> dict[int, Values]:
+    """Recency, relevance and anaphora of closed turns, the newest of which has this number.
 
+    Turns before `oldest` are given where more than their age speaks for them.
     Call it outside any lock: an embedder, where one is configured, is asked here.
     """
     postings = PostgresPostings(session.tenant_id, session.id)
     return values_of(
-        directive, newest=newest, postings=postings, like=_likeness(session, directive)
+        directive,
+        newest=newest,
+        postings=postings,
+        like=_likeness(session, directive),
+        oldest=oldest,
     )
 
 

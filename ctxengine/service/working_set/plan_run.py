@@ -12,6 +12,7 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import TextPart
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import SessionLog
+from ctxengine.engine.turns.relevance import RECENT_TURNS
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.compactors import MadeFor, compaction_draft
@@ -58,10 +59,9 @@ def start_drafts(
         below=boundary,
     )
     newest = log.newest(EventType.TURN_CLOSED)
+    closed = newest.payload["number"] if newest is not None else 0
     values = values_for(
-        session,
-        _directive(said, reading),
-        newest=newest.payload["number"] if newest is not None else 0,
+        session, _directive(said, reading), newest=closed, oldest=closed - RECENT_TURNS
     )
     wish = Wish(
         reason=PlanReason.START, boundary=boundary, values=values, next_sequence=next_sequence

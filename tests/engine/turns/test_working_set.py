@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.history.working_set import (
     BATCH_TURNS,
     Form,
     Room,
-    TurnCost,
     WorkingSet,
     plan_working_set,
 )

@@ -9,6 +9,7 @@ import pytest
 
 from ctxengine.engine.capacity.profile import Horizon, metadata_profile
 from ctxengine.engine.events import EventType
+from ctxengine.engine.history.working_set_record import planned_of
 from ctxengine.ledger.models import CapacityRow
 from ctxengine.service.erase import erase_person
 from ctxengine.service.pin import set_presentation
@@ -49,6 +50,11 @@ def live(runtime: Runtime, count: int, *, first: int = 0, lines: int = 40) -> No
 def plans(runtime: Runtime) -> list[dict[str, Any]]:
     """What each plan of the session says."""
     return [event.payload for event in runtime.events(EventType.WORKING_SET_PLANNED)]
+
+
+def sent(plan: dict[str, Any]) -> list[int]:
+    """The turns that a plan shows as they were sent."""
+    return [*planned_of(plan).sent_numbers]
 
 
 def body(runtime: Runtime, place: int = -1) -> str:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from ctxengine.service.specs import ModelRef
 from tests.cast import Runtime
-from tests.service.working_set.test_loop import live, opened, plans, verdicts
+from tests.service.working_set.test_loop import live, opened, plans, sent, verdicts
 
 pytestmark = pytest.mark.django_db
-
-
-def sent(plan: dict[str, Any]) -> list[int]:
-    return [turn[0] for turn in plan["sent"]]
 
 
 def heavy(runtime: Runtime, results: int) -> None:

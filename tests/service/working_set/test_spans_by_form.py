@@ -11,7 +11,7 @@ from ctxengine.service.end_run import end_run
 from ctxengine.service.specs import EndRun
 from inspector.standing import span_of
 from tests.cast import Runtime
-from tests.service.working_set.test_loop import body, live, opened, plans
+from tests.service.working_set.test_loop import body, live, opened, plans, sent
 
 pytestmark = pytest.mark.django_db
 
@@ -33,8 +33,7 @@ def test_turns_of_both_forms_stand_in_spans_that_do_not_overlap() -> None:
     live(runtime, 1, first=4, lines=60)
     runtime.ask("And now?")
     runtime.assemble()
-    sent = [turn[0] for turn in plans(runtime)[-1]["sent"]]
-    assert sent == [2, 3, 5]
+    assert sent(plans(runtime)[-1]) == [2, 3, 5]
     manifest = Manifest.model_validate(runtime.requests[-1].manifest)
     shown = [span for span in manifest.spans if span.row == 10 and span.units and span.from_item]
     assert [span.form for span in shown] == [Form.DIGEST, Form.WHOLE] * 2

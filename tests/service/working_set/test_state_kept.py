@@ -10,7 +10,7 @@ from ctxengine.engine.standing import working_state_of
 from ctxengine.service.specs import ChangeConstraints
 from ctxengine.service.working_state import change_constraints
 from tests.cast import Call, Runtime
-from tests.service.working_set.test_loop import opened, plans, verdicts
+from tests.service.working_set.test_loop import opened, plans, sent, verdicts
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def test_a_next_action_of_a_closed_run_is_taken_back_once() -> None:
     assert NOTE not in runtime.assemble().body.decode()
     runtime.say("All of it is done now, as you wished.")
     body = asked(runtime, "What is the weather like?")
-    assert [turn[0] for turn in plans(runtime)[-1]["sent"]] == [1]
+    assert sent(plans(runtime)[-1]) == [1]
     assert body.index("next action: DELETE") < body.index(NOTE) < body.index("the weather")
     runtime.say("It is fine weather.")
     assert asked(runtime, "And tomorrow?").count(NOTE) == 1

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from ctxengine.service.replay.figures import CellTotals
     from ctxengine.service.replay.many import FileReplayed, Matrix
 
+_NAMED = 4
+"""The first columns say which cell it is; those behind them are figures."""
 _COLUMNS = (
     ("engine", "engine", "{}"),
     ("model", "model", "{}"),
     ("budget", "budget", "{:,}"),
+    ("window", "window", "{:,}"),
     ("cost", "cost $", "{:.4f}"),
     ("cost_ratio", "per token", "{:.3f}"),
     ("cached_ratio", "cached", "{:.1%}"),
@@ -115,7 +118,10 @@ class Command(BaseCommand):
             raise CommandError(
                 "No transcript was replayed: none of these holds a conversation in which a model was asked."
             )
-        self._print(merged(lines), options["json"], {})
+        totals = merged(lines)
+        self._print(totals, options["json"], {})
+        if all(cell.skipped for cell in totals):
+            raise CommandError("Nothing could be replayed: no engine, model and budget has room.")
 
     def _session(
         self, session: UUID, matrix: Matrix, options: dict[str, Any]
@@ -159,6 +165,10 @@ class Command(BaseCommand):
             for name in more.values():
                 self.stdout.write(name)
             self.stdout.write(table(rows))
+            for row in rows:
+                if row["skipped"]:
+                    said = f"{row['engine']} on {row['model']}: not replayed. {row['skipped']}"
+                    self.stdout.write(said)
         self.stdout.flush()
 
 
@@ -166,7 +176,12 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of figures as aligned columns."""
     texts = [[title for _, title, _ in _COLUMNS]]
     texts += [
-        [form.format(row[name]) if row[name] is not None else "-" for name, _, form in _COLUMNS]
+        [
+            form.format(row[name])
+            if row[name] is not None and (place < _NAMED or not row["skipped"])
+            else "-"
+            for place, (name, _, form) in enumerate(_COLUMNS)
+        ]
         for row in rows
     ]
     widths = [max(len(line[place]) for line in texts) for place in range(len(_COLUMNS))]

@@ -168,6 +168,7 @@ def _web(bound: socket.socket, data: Path) -> Child:
         "--workers", str(env.whole("CTX_WEB_WORKERS", 2, least=1, most=64)),
         "--threads", str(env.whole("CTX_WEB_THREADS", 16, least=1, most=256)),
         "--graceful-timeout", "10", "--log-level", "warning", "--no-control-socket",
+        "--config", "python:ctxengine.site.web",
     ]  # fmt: skip
     return Child(
         "web", command, _environment(data), str(places.CHECKOUT), inherited=(bound.fileno(),)

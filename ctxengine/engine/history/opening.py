@@ -1,0 +1,22 @@
+"""The line in front of a conversation that opens with the assistant's own message: every API wants the user first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxengine.engine.fresh import OPENING_TEXT
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.ports import UnitSource
+
+
+def opening_line(history: Sequence[Unit], log: UnitSource, boundary: EventSeq) -> str:
+    """That line; empty where the user speaks first, or nobody yet.
+
+    Args:
+        boundary: where the open run begins: it opens the conversation where there is no history.
+    """
+    shown = history[0] if history else next(iter(log.units(boundary, EventSeq(boundary + 1))), None)
+    if shown is None or shown.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
+        return ""
+    return OPENING_TEXT
