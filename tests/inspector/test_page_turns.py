@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from ctxengine.ledger.models import ItemRow
 from tests.inspector.conftest import Cast
 
@@ -25,6 +28,16 @@ def test_closed_turns_stand_with_card_form_and_three_values(cast: Cast) -> None:
     assert "Which test is flaky?" in page
     assert "recency" in page
     assert cast.operator.get(cast.url(f"{path}.csv")).getvalue().count(b"\n") == 4
+
+
+def test_more_cards_take_no_more_queries(cast: Cast) -> None:
+    path = f"sessions/{cast.session.id}/turns/"
+    taken = set()
+    for after in ("1", "2"):
+        with CaptureQueriesContext(connection) as seen:
+            cast.page(path, after=after)
+        taken.add(len(seen))
+    assert len(taken) == 1
 
 
 def test_another_directive_may_be_weighed(cast: Cast) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -102,8 +103,10 @@ def _on_demand(
     """Cards of consecutive turns that no event holds; `below` is where the turn behind them begins."""
     if not wanted:
         return []
+    units = log.units(EventSeq(wanted[0].first), EventSeq(wanted[-1].last + 1))
+    at = [unit.sequence for unit in units]
     turns = [
-        Turn(span.number, tuple(log.units(EventSeq(span.first), EventSeq(span.last + 1))))
+        Turn(span.number, tuple(units[bisect_left(at, span.first) : bisect_right(at, span.last)]))
         for span in wanted
     ]
     return [

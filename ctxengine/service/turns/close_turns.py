@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cache
 
 from django.db import Error, transaction
 
@@ -84,6 +85,8 @@ def closings_of(
     words = _words(turns, SessionTexts(log, below, first))
     readings = readings_of(log, turns)
     ends = [*(following.first for following in turns[1:]), below]
+    # Asked for inside: what cannot be read makes a bare card.
+    shown = cache(lambda: presentations_of(log, turns[0].first, below - 1))
     made = []
     for turn, own, end in zip(turns, words, ends, strict=True):
         run = turn.units[0].items[0].run
@@ -94,7 +97,7 @@ def closings_of(
                 outcome=outcome,
                 counter=counter,
                 words=own or own_words([turn], SessionTexts(log, below, first))[0],
-                presentations=presentations_of(log, turn.first, end - 1),
+                presentations=tuple(p for p in shown() if turn.first <= p.sequence < end),
                 reading=reading_key(turn, readings.get(turn.number)),
                 owner=session.principal,
             )
