@@ -237,7 +237,7 @@ class Replaying:
                 self.name,
                 row.number,
                 _expected(rebuilt, row, rules, self.strict, self.extra),
-                int(row.usage["cache_read"]),
+                int(row.usage["cache_read"] or 0),
                 rules.step,
                 row.cache["predicted"]["why"],
                 row.cache["predicted"]["cause"],

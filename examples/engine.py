@@ -189,7 +189,7 @@ class Agent:
                 self.tally.requests += 1
                 usage = line["usage"] or {}
                 self.tally.prompt_tokens += usage.get("prompt_total", 0)
-                self.tally.cached_tokens += usage.get("cache_read", 0)
+                self.tally.cached_tokens += usage.get("cache_read") or 0  # null: not reported
                 self.tally.epochs = max(self.tally.epochs, line["epoch"])
                 proof = self.engine.get(f"requests/{line['id']}/replay")
                 self.tally.proven += proof["identical"]

@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ctxengine.engine.lexeme import parse
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.wire.base import WireApi
 
 _LISTS = ("messages", "input", "contents")
 """Where the APIs keep what a longer conversation appends to."""
-_DECODER = json.JSONDecoder()
+# Numbers stay as they are spelt: the interpreter refuses to read very long ones.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _BLANK = " \t\r\n"
 
 
@@ -72,19 +72,12 @@ def delta_of(base: Taken | None, new: Taken | None) -> bytes | None:
 
 def _members(text: str) -> list[tuple[str, str]]:
     """Members of an object, each value as it is spelt."""
-    try:
-        return [(name, raw) for name, raw in _spelt(text, named=True)]
-    except RecursionError:
-        # Deeper than the interpreter's own scanner goes; ours does not recurse.
-        return [(name, node.raw) for name, node in parse(text).items()]
+    return [(name, raw) for name, raw in _spelt(text, named=True)]
 
 
 def _elements(text: str) -> list[str]:
     """Elements of an array, each as it is spelt."""
-    try:
-        return [raw for _, raw in _spelt(text, named=False)]
-    except RecursionError:
-        return [node.raw for node in parse(text)]
+    return [raw for _, raw in _spelt(text, named=False)]
 
 
 def _spelt(text: str, *, named: bool) -> list[tuple[Any, str]]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.ahead import Read, fetch, read_ahead
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.log_reads import latest_events
 from ctxengine.service.specs import PolicySpec
 from tests.cast import Call, Runtime, tool
 
@@ -53,6 +58,42 @@ def test_what_was_read_ahead_of_a_write_is_not_given_behind_it() -> None:
         runtime.ask("What is it?")
         ((sequence,),) = fetch(*newest)
     assert sequence == runtime.row.last_sequence
+
+
+def test_the_newest_of_a_type_are_found_by_the_index_whatever_the_statement_is_planned_for() -> (
+    None
+):
+    types = [EventType.TURN_CLOSED.value, EventType.WORKING_STATE_UPDATED.value]
+    wanted = latest_events(str(uuid4()), str(uuid4()), types, limit=96, skip=2, after=0)
+    numbers = count(1)
+    with connection.cursor() as cursor:
+        # A few short sessions are enough: the index is compared with the other index, not with reading everything.
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(
+            f"PREPARE newest AS {re.sub('%s', lambda _: f'${next(numbers)}', wanted.sql)}"
+        )
+        cursor.execute(
+            f"EXPLAIN EXECUTE newest({', '.join(['%s'] * len(wanted.values))})", wanted.values
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE newest")
+    assert "event_by_type" in plan and "event_pkey" not in plan, plan
+    # Nothing but the index decides: no event of another type is met on the way.
+    assert "Filter" not in plan, plan
+
+
+def test_the_newest_of_several_types_come_in_one_order() -> None:
+    runtime = Runtime(tools=(tool("lookup"),))
+    for n in range(3):
+        runtime.turn(f"Question {n}?", "So.")
+    log = PostgresLog(runtime.actor.tenant_id, runtime.session)
+    kinds = [EventType.REQUEST_STARTED, EventType.RESPONSE_COMPLETED, EventType.USER_MESSAGE]
+    every = [e.sequence for e in log.latest(kinds)]
+    assert every == sorted(every, reverse=True) and len(every) > 5
+    assert [e.sequence for e in log.latest(kinds, limit=3, skip=2)] == every[2:5]
+    assert [e.sequence for e in log.latest(kinds, after=every[3])] == every[:3]
 
 
 def test_a_step_of_the_loop_takes_few_round_trips() -> None:

@@ -56,6 +56,9 @@ def google_usage(node: Node | None) -> ForeignUsage | None:
         return None
     prompt = _first(usage, "promptTokenCount", "prompt_token_count")
     read = _first(usage, "cachedContentTokenCount", "cached_content_token_count")
+    if read is None and prompt is not None:
+        # Gemini leaves the figure out where nothing was read.
+        read = 0
     said = _first(usage, "candidatesTokenCount", "candidates_token_count")
     thought = _first(usage, "thoughtsTokenCount", "thoughts_token_count")
     output = None if said is None and thought is None else (said or 0) + (thought or 0)

@@ -227,7 +227,11 @@ def _openai(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
 
 
 def _google(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
-    """Gemini: the prompt includes what was cached; tool use is a prompt of its own, thoughts are output."""
+    """Gemini: the prompt includes what was cached; tool use is a prompt of its own, thoughts are output.
+
+    Where nothing was read Gemini leaves that figure out: a report with a prompt tells it.
+    """
+    reader.tells_reads |= _has(usage, ("promptTokenCount", "prompt_token_count"))
     total = reader.read(usage, "promptTokenCount", "prompt_token_count")
     total += reader.read(usage, "toolUsePromptTokenCount", "tool_use_prompt_token_count")
     read = reader.cache_read(usage, "cachedContentTokenCount", "cached_content_token_count")

@@ -224,6 +224,12 @@ def test_native_figures_fall_into_the_same_buckets(
     assert found.prompt_total == sum(buckets[:4])
 
 
+def test_gemini_leaves_the_figure_of_a_miss_out_and_others_that_of_what_they_do_not_know() -> None:
+    assert normalise("google", {"promptTokenCount": 9}).tells_reads
+    assert not normalise("google", {"candidatesTokenCount": 2}).tells_reads
+    assert not normalise("ollama", {"prompt_eval_count": 26, "eval_count": 298}).tells_reads
+
+
 @pytest.mark.parametrize(
     "usage",
     [
