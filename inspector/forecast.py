@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.compaction.net_cost import NetCost
+from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.epochs import EpochReason
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.plan.planner import PlanRequest
@@ -18,6 +19,7 @@ from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, rotation, same_request
 from ctxengine.service.run_start import rotation_for_run, run_scopes
 from ctxengine.service.specs import Actor, ServiceError
+from ctxengine.service.undo_compaction import undoing_cost
 from ctxengine.service.wiring import log_of, plan_from
 
 MOST_SESSIONS = 12
@@ -103,10 +105,10 @@ def _told(session: SessionRow, tokens: int, price: str | None, refused: str) -> 
     )
 
 
-def tokens_behind(*, actor: Actor, session_id: UUID, sequence: int) -> int:
-    """Tokens of content from an event on: what a change at that place makes the provider cache anew, at most."""
-    log = log_of(session_of(actor, session_id))
-    return max(0, log.head().tokens - log.at(EventSeq(sequence)).tokens)
+def cost_of_undoing(*, actor: Actor, session_id: UUID, made: EventRecord) -> NetCost:
+    """What undoing a compaction would add to later requests and make the provider cache anew: no more than a request holds."""
+    session = session_of(actor, session_id)
+    return undoing_cost(session, log_of(session), made)
 
 
 def price_of(*, provider: str, model: str, tokens: int) -> str | None:

@@ -10,7 +10,10 @@ from inspector.figures import number, signed, size, told
 from inspector.request_contexts import RequestFrame, RowLine
 from inspector.visible import one_line, plain
 
-_MARKS = re.compile(r"([\\`*_\[\]<>|#!~&@])")
+_MARKS = re.compile(r"([\\`*_\[\]<>|#!~&])")
+_LEADS = re.compile(r"(?<=[@#])(?=\w)|(?<=\bGH-)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.I)
+"""Inside of what a tracker makes a mention or a link of, escaped or not."""
+_BREAK = "<!-- -->"
 _LEAST_FENCE = 3
 
 
@@ -26,12 +29,12 @@ def markdown_of(
     """The text.
 
     Args:
-        frame: the request and what surrounds it.
-        rows: the fifteen.
+        frame: the request and what surrounds it, with recognised secrets masked.
+        rows: the fifteen, their reasons masked as all that follows.
         out: what was left out, with what it lost to.
-        body: as it was handed out, with recognised secrets masked; empty where `note` says why.
+        body: as it was handed out, but masked; empty where `note` says why.
         note: why there is no body; empty where there is.
-        masked: secrets that were masked.
+        masked: secrets that were masked in all of it.
     """
     made = frame.request
     parts = [
@@ -61,14 +64,18 @@ def markdown_of(
     if note:
         parts.append(text(note))
     if body:
-        secrets = f"{number(masked)} recognised" if masked else "none recognised"
-        parts += [f"As it was handed out; secrets masked: {secrets}.", fenced(body, "json")]
+        parts.append("As it was handed out, but for masked secrets.")
+    secrets = f"{number(masked)} recognised" if masked else "none recognised"
+    parts.append(f"Secrets masked in all of this: {secrets}.")
+    if body:
+        parts.append(fenced(body, "json"))
     return "\n\n".join(parts) + "\n"
 
 
 def text(words: str) -> str:
-    """Words that may hold anything, in one line and without a meaning in Markdown."""
-    return _MARKS.sub(r"\\\1", one_line(words))
+    """Words that may hold anything, in one line, without a meaning in Markdown and naming nobody in a tracker."""
+    unled = (_MARKS.sub(r"\\\1", piece) for piece in _LEADS.split(one_line(words)))
+    return _BREAK.join(unled)
 
 
 def code(words: str) -> str:
@@ -87,7 +94,8 @@ def fenced(block: str, language: str = "") -> str:
 
 def _facts(frame: RequestFrame) -> Iterable[tuple[str, str]]:
     made, usage = frame.request, frame.request.usage
-    yield "session", text(frame.session.title or "without title") + f", `{made.session_id}`"
+    title = code(frame.session.title) if frame.session.title else "without title"
+    yield "session", f"{title}, `{made.session_id}`"
     yield "request", f"`{made.id}`, {made.status}, built {made.created_at:%Y-%m-%d %H:%M:%S} UTC"
     yield "model", f"{code(f'{made.provider}/{made.model}')}, engine {made.engine}"
     yield "epoch", f"{made.epoch}, prefix `{made.prefix_sha256}`"

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from ctxengine.ledger.queries.plans import EpochLine
 from ctxengine.ledger.queries.request import RequestDetail
+from ctxengine.ledger.queries.requests import RequestLine
 from ctxengine.ledger.queries.session import Act
 from ctxengine.ledger.queries.sums import Bill
 from inspector.contexts import SessionFrame, Tab
@@ -52,3 +53,15 @@ class RequestPeek:
     cache: CachePanel
     cut: str
     unattributed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutlinedPeek:
+    """A request that an import only outlined, beside the list of requests: a look rebuilds nothing."""
+
+    slug: str
+    title: str
+    """Of its session."""
+    line: RequestLine
+    address: str
+    """Of its page, which rebuilds it."""

@@ -89,7 +89,10 @@ def figures_of(span: Span) -> str:
     if span.reason in _CHECKPOINTS:
         return f"checkpoint {number(span.numbers['event'])}" if "event" in span.numbers else ""
     return " · ".join(
-        f"{name.replace('_', ' ')} {number(value)}" for name, value in span.numbers.items()
+        f"{name.replace('_', ' ')} {number(value)}"
+        for name, value in span.numbers.items()
+        # Older records know no event for a summary that their own request made.
+        if (name, value) != ("event", 0)
     )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from uuid import UUID
 
 from ctxengine.engine.ids import ItemId, parse_item_id
-from ctxengine.engine.manifest import Form, Manifest, Span
+from ctxengine.engine.manifest import Form, Manifest, Reason, Span
 from ctxengine.ledger.queries.request import BuiltManifest, manifests_since
 from inspector.console_contexts import Standing
 from inspector.reasons import FORM_WORDS, row_of, why
 
 MOST = 60
 """Requests looked at: the newest of the session."""
+_STANDS_FOR_OTHERS = 9
+"""The row of summaries, packets, cards and notices: its spans name the range that they tell of."""
 
 
 def standings(tenant_id: UUID, session_id: UUID, item: ItemId, kind: str) -> tuple[Standing, ...]:
@@ -57,17 +59,38 @@ def _standing(row: BuiltManifest, item: ItemId, kind: str) -> Standing:
 
 
 def span_of(manifest: Manifest, item: ItemId, kind: str) -> Span | None:
-    """The span of a request that says how an item stands in it."""
-    holding = [span for span in manifest.spans if span.from_item and _holds(span, item)]
-    if len(holding) < 2:
-        return holding[0] if holding else None
+    """The span of a request that says how an item stands in it.
+
+    What row 9 shows stands for others and is none of them. Where a range was left out and a part of it shown again, or told
+    by itself, the narrowest span speaks for the item.
+    """
+    holding = [
+        span for span in manifest.spans if span.row != _STANDS_FOR_OTHERS and _holds(span, item)
+    ]
+    if not holding:
+        return None
+    nearest = min(holding, key=_width)
+    if nearest.form is Form.OUT:
+        return nearest
+    shown = [span for span in holding if span.form is not Form.OUT]
     # A shortening span beside a whole one over the same steps is about the results alone.
     shortened = kind == "tool_result"
-    fitting = [span for span in holding if (span.form is not Form.WHOLE) == shortened]
-    return (fitting or holding)[0]
+    fitting = [span for span in shown if (span.form is not Form.WHOLE) == shortened]
+    return min(fitting or shown, key=_width)
 
 
 def _holds(span: Span, item: ItemId) -> bool:
-    first = parse_item_id(span.from_item or "0.0")
+    if span.from_item is None:
+        return False
+    first = parse_item_id(span.from_item)
+    if span.reason is Reason.EXCLUDED_BY_HAND:
+        return first == item
     last = parse_item_id(span.to_item).sequence if span.to_item else first.sequence
     return first <= item and item.sequence <= last
+
+
+def _width(span: Span) -> tuple[int, bool]:
+    """Events that a span runs over; of two over the same ones, an item left out by hand is the narrower."""
+    first = parse_item_id(span.from_item or "0.0").sequence
+    last = parse_item_id(span.to_item).sequence if span.to_item else first
+    return last - first, span.reason is not Reason.EXCLUDED_BY_HAND

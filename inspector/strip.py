@@ -104,7 +104,7 @@ class ActPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ActGroup:
-    """All acts of one kind in the window."""
+    """The acts of one kind in the window, by the requests that they first show in."""
 
     glyph: str
     title: str
@@ -298,13 +298,15 @@ def _markers(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[M
 
 
 def _acts(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[ActGroup, ...]:
-    groups: dict[str, list[ActPlace]] = {}
+    """Each kind with the requests it shows in, each named once, by the first event of the kind."""
+    groups: dict[str, dict[str, ActPlace]] = {}
     for act in acts:
         place = _place_of(columns, act)
         if place is not None and act.type in _GLYPHS:
-            groups.setdefault(act.type, []).append(ActPlace(act.sequence, columns[place].label))
+            label = columns[place].label
+            groups.setdefault(act.type, {}).setdefault(label, ActPlace(act.sequence, label))
     return tuple(
-        ActGroup(_GLYPHS[kind][0], _GLYPHS[kind][2], tuple(places))
+        ActGroup(_GLYPHS[kind][0], _GLYPHS[kind][2], tuple(places.values()))
         for kind, places in groups.items()
     )
 

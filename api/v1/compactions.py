@@ -81,7 +81,7 @@ COMPACTION = Component(
         {
             "event": WHOLE,
             "at": TIME,
-            "state": {"type": "string", "enum": ["standing", "merged", "undone"]},
+            "state": {"type": "string", "enum": ["standing", "merged", "superseded", "undone"]},
             "kind": TEXT,
             "first": WHOLE,
             "through": WHOLE,

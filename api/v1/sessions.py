@@ -23,6 +23,7 @@ from api.shapes.content import RawObject
 from api.shapes.scalars import Flag, Identifier, Number, PinnedText, Text, Whole
 from api.v1.plans import PLAN
 from api.views import Done, JsonWrite, ReadView, WriteView
+from ctxengine.engine.importers.registry import FORMATS
 from ctxengine.engine.lexeme import Node
 from ctxengine.service.card_specs import CardSpec
 from ctxengine.service.open_session import open_session
@@ -266,7 +267,9 @@ class SessionsView(WriteView):
         "engine": pagination.word("Only this engine.", "suffix", "working_set", "boundary"),
         "model": pagination.word("Only this model."),
         "agent": pagination.word("Agents whose name contains this."),
-        "format": pagination.word("An import format, `live`, or `any` for imported ones."),
+        "format": pagination.word(
+            "An import format, `live`, or `any` for imported ones.", "live", "any", *FORMATS
+        ),
         "state": pagination.word("Only this state.", "open", "ended"),
         "limit": pagination.limit(),
         "cursor": pagination.cursor(datetime, UUID),

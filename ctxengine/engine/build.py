@@ -6,18 +6,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter, itemgetter
 
 from ctxengine.engine.cache.markers import place_markers
 from ctxengine.engine.canonical import canonical_bytes
 from ctxengine.engine.errors import PrefixDrift, RunHasNoInput
+from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.items import Unit
 from ctxengine.engine.manifest_writer import write_manifest
 from ctxengine.engine.memo import BuildMemo, Region
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.request import CheckpointInput, ModelRequest, RunInput
 from ctxengine.engine.rows import Behind, assemble
-from ctxengine.engine.server_calls import without_abandoned
+from ctxengine.engine.server_calls import serves, unsent_calls, without_calls
 from ctxengine.engine.stretch import Stretch
 from ctxengine.engine.validate import (
     check_budget,
@@ -120,6 +125,8 @@ def build(
         prefix=region.prefix,
         params=params,
         nonce_key=run.nonce_key,
+        unsent=None if run.imported else tuple(sorted(run.unsent or ())),
+        abandoned=run.abandoned,
     )
 
 
@@ -147,26 +154,55 @@ def _check_pairs(run: RunInput, memo: BuildMemo) -> None:
 def _answerable(
     run: RunInput, checkpoint: CheckpointInput, memo: BuildMemo, api: str
 ) -> tuple[RunInput, CheckpointInput]:
-    """The run without calls of the provider's own tools that the user did not wait for."""
-    if not memo.serving or run.imported:
-        return run, checkpoint
-    units = [*run.history, *run.pinned, *run.active]
-    mended = without_abandoned(units, memo.serving, api=api)
-    if not mended:
-        return run, checkpoint
-    history, pinned, active = (
-        [mended.get(unit.sequence, unit) for unit in units]
-        for units in (run.history, run.pinned, run.active)
-    )
+    """The run without calls of the provider's own tools that the user did not wait for, and without results of no call."""
     shown = run.projection
+    kept = [unit for _, units in (shown.kept if shown else ()) for unit in units]
+    aside = [unit for unit in (*kept, *run.pinned) if serves(unit)]
+    if run.imported or not (aside or memo.serving):
+        return run, checkpoint
+    here = [unit for unit in chain(run.history, run.active) if unit.sequence in memo.serving]
+    served = memo.served([*here, *aside])
+    unsent = run.unsent
+    if unsent is None:
+        unsent = unsent_calls(_in_order(run), served, lone_results=run.lone_results)
+    mended = without_calls(here, served, unsent, api=api)
+    apart = without_calls(aside, served, unsent, api=api)
+    run = replace(run, unsent=unsent, abandoned=frozenset({*mended, *apart}))
+    if not run.abandoned:
+        return run, checkpoint
     if shown is not None:
-        shown = replace(shown, history=history, promoted=pinned)
-    through = max(mended)
-    opaque = {at: blocks for at, blocks in checkpoint.opaque.items() if at > through}
+        shown = replace(
+            shown,
+            history=_mended(shown.history, mended),
+            promoted=_mended(shown.promoted, apart),
+            kept=[(place, _mended(units, apart)) for place, units in shown.kept],
+        )
     run = replace(
-        run, history=history, pinned=pinned, active=active, projection=shown, abandoned=True
+        run,
+        history=_mended(run.history, mended),
+        pinned=_mended(run.pinned, apart),
+        active=_mended(run.active, mended),
+        projection=shown,
     )
+    through = max(run.abandoned)
+    opaque = {at: blocks for at, blocks in checkpoint.opaque.items() if at > through}
     return run, replace(checkpoint, opaque=opaque)
+
+
+def _mended(units: Sequence[Unit], mended: Mapping[EventSeq, Unit]) -> list[Unit]:
+    return [mended.get(unit.sequence, unit) for unit in units]
+
+
+def _in_order(run: RunInput) -> list[Unit | None]:
+    """The run's units in the order in which they are sent; None where a platform line opens some that stand out of theirs."""
+    found: list[Unit | None] = []
+    begin = 0
+    for place, units in sorted(run.projection.kept if run.projection else (), key=itemgetter(0)):
+        end = bisect_left(run.history, place, key=attrgetter("sequence"))
+        found += [*run.history[begin:end], *((None, *units) if units else ())]
+        begin = end
+    found += run.history[begin:]
+    return [*found, *((None, *run.pinned) if run.pinned else ()), *run.active]
 
 
 def _validate(

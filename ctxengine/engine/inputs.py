@@ -87,7 +87,12 @@ class StepInputs(BaseModel):
     fresh_event: int | None = None
     """The `context.fresh.sent` event with what this step adds to them."""
     marked: dict[str, str] = {}
-    """Digest of each unit that an act of an operator shows in its own way, by its sequence."""
+    """Digest of each unit that an act of an operator shows in its own way, or that holds a note for a call of a provider's
+    tool or for its result, by its sequence."""
+    lone_results: bool = False
+    """Whether results of a provider's tools stand as notes where their call is not in view; older requests sent them."""
+    unsent: tuple[str, ...] | None = None
+    """Ids of calls of a provider's tools that stand as notes with their results; None: nobody recorded them, or all do."""
     summary: str = ""
     """Digest of row 9 as it was rendered with its summaries; it stands in where one of them was erased since."""
     legs: tuple[Leg, ...] = ()

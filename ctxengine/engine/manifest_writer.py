@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from ctxengine.engine.compaction.packet import SUMMARY_TRUST, Packet, Tile
 from ctxengine.engine.history.projection import Projection, SentBlock
+from ctxengine.engine.items import ItemKind
 from ctxengine.engine.layout import ROWS
 from ctxengine.engine.manifest import Budget, Cut, Form, Manifest, Reason, RowTotal, Span
 from ctxengine.engine.memo import Region
@@ -77,8 +78,8 @@ def _held(run: RunInput) -> list[str]:
     """What this step had to keep to itself, and what of the provider's own tools it could not send."""
     left = (
         [
-            "The user spoke before a tool that the provider runs had answered: its call, and what came for it later, stand as a"
-            " note, and the reasoning in front of it is not replayed."
+            "The user spoke before a tool that the provider runs had answered, or a result's call is not in view: what is"
+            " left of them stands as a note, and the reasoning in front of it is not replayed."
         ]
         if run.abandoned
         else []
@@ -111,14 +112,24 @@ def _cut(run: RunInput) -> Cut:
 
 
 def _promoted_spans(run: RunInput, stretches: Sequence[Stretch]) -> list[Span]:
-    """Units from before the cut that stand behind history."""
-    if run.projection is None:
-        return _spans(stretches, "pinned", Form.WHOLE, Reason.PINNED_BY_HAND, {})
-    form = run.projection.manifest_form
-    return [
-        *_spans(stretches, "kept", form, Reason.PROMOTED, {}),
-        *_spans(stretches, "pinned", form, Reason.PROMOTED, {}),
-    ]
+    """Units from before the cut that stand behind history: no span runs over one that does not."""
+    shown = run.projection
+    form = Form.WHOLE if shown is None else shown.manifest_form
+    reason = Reason.PINNED_BY_HAND if shown is None else Reason.PROMOTED
+    groups: list[list[Stretch]] = []
+    for part in ("kept", "pinned"):
+        for stretch in stretches:
+            if stretch.part != part or stretch.form != form or not stretch.units:
+                continue
+            # Whole turns are kept, and a message opens each; single units are pinned.
+            if part == "pinned" or not groups or _opens_turn(stretch):
+                groups.append([])
+            groups[-1].append(stretch)
+    return [span for some in groups for span in _spans(some, some[0].part, form, reason, {})]
+
+
+def _opens_turn(stretch: Stretch) -> bool:
+    return stretch.units[0].items[0].kind is ItemKind.USER_MESSAGE
 
 
 def _left_out_spans(run: RunInput) -> list[Span]:

@@ -20,7 +20,7 @@ from ctxengine.engine.plan.plan import Plan, wire_prefix, wire_prefix_sha256
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.request import Rendered
-from ctxengine.engine.server_calls import serves
+from ctxengine.engine.server_calls import Served, served_in, serves
 from ctxengine.engine.stretch import Part, Stretch, Totals
 from ctxengine.engine.wire.base import Fragment, Marker, WireParams, WirePrefix, WireRenderer
 
@@ -198,7 +198,8 @@ class BuildMemo:
         self._tapes: dict[str, Tape] = {}
         self._paired: list[Unit] = []
         self.serving: set[EventSeq] = set()
-        """Where units may hold calls of tools that the provider runs."""
+        """Where units of `paired` may hold calls of tools that the provider runs."""
+        self._served: dict[EventSeq, tuple[Unit, Served]] = {}
         self._region: Region | None = None
         self._context: tuple[RenderContext, str] | None = None
         self._calls: dict[str, EventSeq] = {}
@@ -275,6 +276,16 @@ class BuildMemo:
         _, same = known_run(self._paired, units)
         self.serving.update(unit.sequence for unit in units[same:] if serves(unit))
         return units[same:]
+
+    def served(self, units: Sequence[Unit]) -> dict[EventSeq, Served]:
+        """What these units hold of tools that the provider runs, by their sequence; all others are forgotten."""
+        kept, self._served = self._served, {}
+        for unit in units:
+            known = kept.get(unit.sequence)
+            if known is None or (known[0] is not unit and known[0] != unit):
+                known = (unit, served_in(unit))
+            self._served[unit.sequence] = known
+        return {at: found for at, (_, found) in self._served.items()}
 
     def paired(self, units: list[Unit]) -> None:
         """Remember units whose calls and results were found whole."""

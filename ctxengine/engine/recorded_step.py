@@ -126,6 +126,8 @@ def recorded_run(
         summary=summary,
         sent=sent,
         fresh_place=EventSeq(inputs.fresh_place),
+        unsent=inputs.unsent,
+        lone_results=inputs.lone_results,
     )
     run = with_digests(run, inputs.sent_digests)
     if inputs.fresh_held:

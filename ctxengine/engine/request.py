@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -85,8 +85,13 @@ class RunInput:
     """What is added stands before the first unit that starts here or later: no earlier request has shown that one."""
     holds_fresh: bool = False
     """Whether rows 11 to 14 wait for the next step, because the newest answer waits for a tool that its provider runs."""
-    abandoned: bool = False
-    """Whether the user spoke before a tool of the provider had answered, so that its call stands as a note."""
+    unsent: Collection[str] | None = None
+    """Ids of calls of the provider's tools that stand as notes with their results, as the request recorded them; None: they
+    are found when it is built."""
+    lone_results: bool = False
+    """Whether results whose call is not in view are among them."""
+    abandoned: Collection[EventSeq] = frozenset()
+    """Units in which such a call or result stands as a note."""
     fresh: RecordedDigest | None = None
     """The recorded digest of rows 11 to 14, where some of their content is no longer kept."""
     tiles: Sequence[Tile] = ()
@@ -167,6 +172,10 @@ class ModelRequest:
     prefix: WirePrefix
     params: WireParams
     nonce_key: bytes = field(repr=False, default=b"")
+    unsent: tuple[str, ...] | None = None
+    """Ids of calls of the provider's tools that stand as notes with their results, in order; None where all of them do."""
+    abandoned: Collection[EventSeq] = frozenset()
+    """Units in which such a call or result stands as a note."""
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -183,8 +192,12 @@ class ModelRequest:
         }
 
     def marked_digests(self, marks: Marks) -> dict[EventSeq, str]:
-        """Segment digests of the units that an operator marked, or of which an item was left out."""
-        if not marks:
+        """Segment digests of units that may stand otherwise in other requests, in a form of the same name.
+
+        They are those that an operator marked, or of which an item was left out, and those that hold a call or a result of
+        the provider's tools as a note.
+        """
+        if not marks and not self.abandoned:
             return {}
         by_hand, out = {*marks.pinned, *marks.folded}, set(marks.excluded)
         digests = self.unit_digests
@@ -192,7 +205,9 @@ class ModelRequest:
             unit.sequence: digests[unit.sequence]
             for stretch in self.stretches
             for unit in stretch.units
-            if unit.sequence in by_hand or any(str(item.id) in out for item in unit.items)
+            if unit.sequence in by_hand
+            or unit.sequence in self.abandoned
+            or any(str(item.id) in out for item in unit.items)
         }
 
     @property

@@ -172,6 +172,7 @@ def prepare(
             "excluded": marks.excluded,
             "sent": tuple(block.sequence for block in sent),
             "fresh_held": held,
+            "lone_results": not session.imported,
         }
     )
     tokens = {
@@ -203,6 +204,7 @@ def prepare(
         fresh_place=EventSeq(inputs.fresh_place),
         tail=new.tail,
         holds_fresh=held,
+        lone_results=inputs.lone_results,
     )
     if session.plan.fresh_rows == "appended":
         run = adding(run, offer, counter)

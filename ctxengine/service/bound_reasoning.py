@@ -41,9 +41,13 @@ def open_run(session: SessionRow) -> RunRow | None:
     return rows.exclude(state="ended").first()
 
 
-def reasoning_at_stake(run: RunRow | None, model: str) -> int:
-    """Blocks that a rewrite of earlier bytes makes invalid; 0 on models that do not bind them."""
-    if run is None or not binds_reasoning(model):
+def reasoning_at_stake(run: RunRow | None, model: str, *, given_up: bool = False) -> int:
+    """Blocks that a rewrite of earlier bytes makes invalid; 0 on models that do not bind them.
+
+    Args:
+        given_up: a call of the provider's own tools stands as a note, and what was signed over it goes on every model.
+    """
+    if run is None or not (given_up or binds_reasoning(model)):
         return 0
     return sum(len(blocks) for blocks in own_reasoning(opaque_of(run)).values())
 
@@ -68,6 +72,8 @@ def build_bound(
 ) -> tuple[Prepared, ModelRequest]:
     """Build a step with the reasoning that it may replay: all of the run's, or none where what it is bound to has changed.
 
+    A call of the provider's own tools that was given up takes with it what was thought before, on every model.
+
     Raises:
         EngineError: as `build` does.
     """
@@ -77,7 +83,8 @@ def build_bound(
     if earlier is not None and _rewrites(earlier, prepared):
         prepared, opaque, earlier = _without_reasoning(prepared), {}, None
     built = build(prepared.run, CheckpointInput(opaque), plan, renderer=renderer, memo=memo)
-    if earlier is not None and not _stays(earlier.fresh, built):
+    given_up = bool(opaque) and bool(built.abandoned) and min(opaque) <= max(built.abandoned)
+    if given_up or (earlier is not None and not _stays(earlier.fresh, built)):
         prepared = _without_reasoning(prepared)
         built = build(prepared.run, CheckpointInput({}), plan, renderer=renderer, memo=memo)
     return prepared, built

@@ -17,6 +17,7 @@ from ctxengine.engine.cache.ttl import advise_ttl, asked_life
 from ctxengine.engine.cache.warnings import cache_warnings
 from ctxengine.engine.events import EventType
 from ctxengine.engine.request import ModelRequest
+from ctxengine.engine.wire.base import Marker
 from ctxengine.ledger.models import Event, SessionRow
 from ctxengine.service.left_before import Answered, LeftBefore
 
@@ -106,7 +107,7 @@ def cache_json(
                 "name": marker.name,
                 "ttl": marker.ttl,
                 "after_fragment": marker.after_fragment,
-                "tokens": _tokens_at(places, marker.after_fragment),
+                "tokens": _tokens_at(places, marker),
             }
             for marker in built.markers
         ],
@@ -136,9 +137,12 @@ def _stored(entry: Entry) -> dict[str, Any]:
     return dict(zip(_ENTRY, _entry_values(entry), strict=True))
 
 
-def _tokens_at(places: tuple[Place, ...], after_fragment: int | None) -> int | None:
+def _tokens_at(places: tuple[Place, ...], marker: Marker) -> int | None:
     """Raw count up to a marker; None where nothing was predicted."""
-    wanted = 0 if after_fragment is None else after_fragment + 1
+    if marker.name == "after_tools":
+        # Tools and system both end before the first fragment; where there are tools, theirs is the first place.
+        return places[0].tokens if places else None
+    wanted = 0 if marker.after_fragment is None else marker.after_fragment + 1
     known = [place.tokens for place in places if place.fragments <= wanted]
     return known[-1] if known else None
 

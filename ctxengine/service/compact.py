@@ -46,6 +46,7 @@ from ctxengine.service.compactors import (
     compactor_of,
     outcome_drafts,
     refusal_draft,
+    refusal_words,
 )
 from ctxengine.service.cost_model import cost_model_of
 from ctxengine.service.races import redo_once
@@ -133,7 +134,8 @@ class _Pass:
             wanted, self._before(self._first), self._standing.results, self._body_tokens()
         )
         if outcome.refused is not None:
-            return self._refuse(outcome.refused, self._first, below - 1, tokens)
+            says = refusal_words(outcome.refused, outcome.packets)
+            return self._refuse(outcome.refused, self._first, below - 1, tokens, says)
         if outcome.wanted is not None:
             return self._asked(wanted, self._raised(below))
         result = outcome.made[-1]
@@ -381,7 +383,9 @@ class _Pass:
             last.depth,
         )
 
-    def _refuse(self, refusal: Refusal, first: int, through: int, tokens: int) -> Compacted:
+    def _refuse(
+        self, refusal: Refusal, first: int, through: int, tokens: int, says: str = ""
+    ) -> Compacted:
         """Write the refusal down once for this state of the log, then raise it."""
         draft = refusal_draft(
             self._log,
@@ -396,5 +400,5 @@ class _Pass:
         if draft is not None and not self._spec.preview:
             self._log.append([draft], expected=None, at=self._now, key=self._actor.idempotency_key)
         raise ServiceError(
-            refusal.value, 409, WORDS[refusal], remedy=REMEDY[refusal], through=through
+            refusal.value, 409, says or WORDS[refusal], remedy=REMEDY[refusal], through=through
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -42,7 +43,7 @@ class CompactionLine:
 
     event: EventRecord
     state: str
-    """`standing`, `merged` or `undone`."""
+    """`standing`, `merged`, `undone`, or `superseded`: a packet in whose place a newer one over the same turns stands."""
     result: CompactionResult | None
     """What its body holds; None once erased."""
     bar: UndoBar | None = None
@@ -113,21 +114,42 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     alive = {event.sequence for event in acts.compactions}
     texts = log.texts([event.body.id for event in events if event.body is not None])
     lines = []
+    newer: list[EventRecord] = []
     for event in events:
         text = texts.get(event.body.id) if event.body is not None else None
-        packet = event.payload["reason"] == PACKET_REASON
-        state = "undone" if event.sequence in acts.undone else "standing" if packet else "merged"
         lines.append(
             CompactionLine(
                 event,
-                "standing" if event.sequence in alive else state,
+                "standing" if event.sequence in alive else _state(event, acts.undone, newer),
                 CompactionResult.model_validate_json(text) if text is not None else None,
                 None if event.sequence in acts.undone else undo_bar(acts, (), event),
             )
         )
+        if text is not None:
+            newer.append(event)
     cut = floors_of(log.newest_yields(), total, acts.undone).cut
     return Compactions(
         tuple(lines),
         tiles_of(standing.packets, cut, log),
         tuple(log.latest({EventType.COMPACTION_REFUSED}, limit=50)),
     )
+
+
+def _state(event: EventRecord, undone: Collection[int], newer: Sequence[EventRecord]) -> str:
+    """What became of a compaction that is not in force by itself.
+
+    Args:
+        newer: those made later whose content is still there.
+    """
+    if event.sequence in undone:
+        return "undone"
+    if event.payload["reason"] != PACKET_REASON:
+        return "merged"
+    same = [other for other in newer if _packet_range(other) == _packet_range(event)]
+    return "superseded" if same else "standing"
+
+
+def _packet_range(event: EventRecord) -> tuple[bool, int, int]:
+    told = event.payload
+    packet = told["reason"] == PACKET_REASON
+    return packet, told["first_sequence"], told["replaced_through_sequence"]

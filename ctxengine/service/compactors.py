@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctxengine.engine.compaction.compactor import Compactor, Outcome
-from ctxengine.engine.compaction.packet import CompactionResult
+from ctxengine.engine.compaction.packet import CompactionResult, Packet
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.compaction.soundness import REMEDY, Refusal
 from ctxengine.engine.compaction.summarise import LedgerSummariser, Surroundings
 from ctxengine.engine.events import EventDraft, EventType
-from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.ids import EventSeq, parse_item_id
+from ctxengine.engine.manifest import Manifest, Reason, Span
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import SessionLog, Summariser
 from ctxengine.engine.standing import Standing
@@ -40,6 +41,18 @@ WORDS = {
     Refusal.SUMMARISER_FAILED: "The model that writes summaries could not be reached; nothing was changed.",
 }
 """What each refusal says."""
+
+SUMMARIES_FULL = (
+    "The summaries that stand leave no room for another one within what a request may spend on summaries; nothing was changed. "
+    "Hand the work to a child run with a budget of its own, or route the session to a larger window."
+)
+"""What `depth_exceeded` says where nothing was merged yet."""
+
+
+def refusal_words(refusal: Refusal, packets: Sequence[Packet]) -> str:
+    """Why no summary can be made beside those that stand."""
+    merged = any(packet.depth > 1 for packet in packets)
+    return WORDS[refusal] if refusal is not Refusal.DEPTH_EXCEEDED or merged else SUMMARIES_FULL
 
 
 class MadeFor(NamedTuple):
@@ -302,3 +315,31 @@ def packets_of(prepared: Prepared, drafts: Sequence[EventDraft], *, first: int) 
         packet.sequence or new[packet.first, packet.through, packet.depth]
         for packet in prepared.packets
     )
+
+
+def naming_summaries(manifest: Manifest, drafts: Sequence[EventDraft], *, first: int) -> Manifest:
+    """A step's manifest with the event of each summary that the step itself makes: it is about to be appended.
+
+    Args:
+        drafts: the whole append, its first event at sequence `first`.
+    """
+    new = {
+        (draft.payload["first_sequence"], draft.payload["replaced_through_sequence"]): first + place
+        for place, draft in enumerate(drafts)
+        if draft.type is EventType.COMPACTED
+    }
+    if not new:
+        return manifest
+    return manifest.model_copy(update={"spans": [_named(span, new) for span in manifest.spans]})
+
+
+def _named(span: Span, new: Mapping[tuple[int, int], int]) -> Span:
+    if span.reason is not Reason.SUMMARISED or span.numbers.get("event") != 0:
+        return span
+    first, through = (
+        parse_item_id(edge or "0.0").sequence for edge in (span.from_item, span.to_item)
+    )
+    event = new.get((first, through))
+    if event is None:
+        return span
+    return span.model_copy(update={"numbers": {**span.numbers, "event": event}})

@@ -29,14 +29,8 @@ from ctxengine.ledger.models import ImportRow, Rendering, RunRow
 from ctxengine.service.clock import utc_now
 from ctxengine.service.imports.ask_for_requests import ask_for_requests
 from ctxengine.service.imports.made import Part, Reconstructed
-from ctxengine.service.imports.source import (
-    Bytes,
-    LongFile,
-    Source,
-    Unreadable,
-    is_long,
-    problem_of,
-)
+from ctxengine.service.imports.source import Bytes, LongFile, Source, is_long, problem_of
+from ctxengine.service.imports.unreadable import Unreadable
 from ctxengine.service.reconstruct import Reconstruction
 from ctxengine.service.renderings import rendering_rows
 from ctxengine.service.specs import Actor

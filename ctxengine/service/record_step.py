@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
@@ -20,7 +21,7 @@ from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.ledger.warm import WarmLog
 from ctxengine.service.bound_reasoning import counted, drop_reasoning, reasoning_at_stake
 from ctxengine.service.cache_use import cache_of
-from ctxengine.service.compactors import packets_of
+from ctxengine.service.compactors import naming_summaries, packets_of
 from ctxengine.service.fresh_blocks import sent_draft
 from ctxengine.service.left_before import LeftBefore
 from ctxengine.service.legs.leg_bodies import BuiltLeg
@@ -94,11 +95,14 @@ def record_step(
     )
     if prepared.allocation.raises:
         drafts = with_verdicts(drafts, prepared, built, prices_of(session))
-    lost = 0 if built.opaque_units else reasoning_at_stake(run, session.model)
+    given_up = bool(built.abandoned)
+    lost = 0 if built.opaque_units else reasoning_at_stake(run, session.model, given_up=given_up)
     drafts = counted(drafts, lost)
     inputs = inputs.model_copy(
         update={"packets": packets_of(prepared, drafts, first=wanted.head + 1)}
     )
+    named = naming_summaries(built.manifest, drafts, first=wanted.head + 1)
+    built = replace(built, manifest=named)
     row = request_row(
         session=session,
         run=run,

@@ -17,7 +17,7 @@ Key = tuple[str, int, str]
 
 
 def digests_of(built: ModelRequest, marks: Marks) -> dict[Key, str]:
-    """Digests of the request's units; those with reasoning or marked by hand are in the request's own inputs."""
+    """Digests of the request's units but those that its own inputs keep: with reasoning, marked, or holding a noted call."""
     under = rendered_under(built.plan)
     own = {*built.opaque_units, *built.marked_digests(marks)}
     return {

@@ -191,6 +191,7 @@ def request_row(
                 str(sequence): digest
                 for sequence, digest in built.marked_digests(inputs.marks).items()
             },
+            "unsent": built.unsent,
             "fresh": fresh_digest(built),
             "summary": summary_digest(built)
             if inputs.packets or inputs.projection is not None

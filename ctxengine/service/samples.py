@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
+from uuid import UUID
 
 from ctxengine.ledger.models import ImportRow, Job
 from ctxengine.service.bootstrap import demo_actor
@@ -29,15 +30,29 @@ def load_samples() -> list[ImportOutcome]:
 
 
 def ask_for_samples(*, actor: Actor) -> tuple[Job, ...]:
-    """Ask for jobs that import the samples into the actor's tenant, one for each; what is there already stays as it is."""
-    return tuple(start_import(actor=actor, name=name, chunks=[data]) for name, data in _samples())
+    """Ask for jobs that import the samples into the actor's tenant, one for each that is not there and not under way.
+
+    Returns:
+        The jobs that import them, those under way included.
+    """
+    by_digest = {hashlib.sha256(data).hexdigest(): (name, data) for name, data in _samples()}
+    known = _imported(actor.tenant_id, by_digest)
+    return tuple(
+        start_import(actor=actor, name=name, chunks=[data], single_flight=f"sample:{sha256}")
+        for sha256, (name, data) in by_digest.items()
+        if sha256 not in known
+    )
 
 
 def samples_missing() -> bool:
     """Whether the demo tenant lacks any of the samples."""
     digests = {hashlib.sha256(data).hexdigest() for _, data in _samples()}
-    known = ImportRow.objects.filter(tenant_id=demo_actor().tenant_id, sha256__in=digests)
-    return known.count() < len(digests)
+    return _imported(demo_actor().tenant_id, digests) < digests
+
+
+def _imported(tenant_id: UUID, digests: Iterable[str]) -> set[str]:
+    rows = ImportRow.objects.filter(tenant_id=tenant_id, sha256__in=list(digests))
+    return set(rows.values_list("sha256", flat=True))
 
 
 def _samples() -> Iterator[tuple[str, bytes]]:

@@ -14,8 +14,10 @@ from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.legs.leg import ONE
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.standing import history_acts
+from ctxengine.engine.step import fixed_frame
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
@@ -33,7 +35,7 @@ from ctxengine.service.cost_model import cost_model_of
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, ServiceError, UndoCompaction
-from ctxengine.service.wiring import log_of
+from ctxengine.service.wiring import log_of, plan_from
 
 
 def undo_compaction(*, actor: Actor, session_id: UUID, event: int, spec: UndoCompaction) -> int:
@@ -92,17 +94,24 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
 
 
 def undoing_cost(session: SessionRow, log: PostgresLog, made: EventRecord) -> NetCost:
-    """What undoing a compaction takes: its tokens come back in each later request, and history behind them is re-cached."""
+    """What undoing a compaction takes: its tokens come back in each later request, and history behind them is re-cached.
+
+    No request holds more behind its prefix than the window leaves: neither figure goes beyond that.
+    """
     row = plan_row_of(session)
     payload, head = made.payload, log.head()
+    run = open_run(session)
+    factor = (run.settings if run else {}).get("factor_millionths", ONE)
+    room = max(0, fixed_frame(plan_from(log, row), factor).body)
     behind = head.tokens - log.at(EventSeq(payload["first_sequence"])).tokens
+    after = payload["tokens_after"]
     return net_cost(
-        saved_tokens=payload["tokens_after"] - payload["tokens_before"],
-        recached_tokens=max(0, behind),
+        saved_tokens=after - max(min(payload["tokens_before"], room), after),
+        recached_tokens=min(max(0, behind), room),
         expected_steps=BudgetPolicy.model_validate(row.policy).expected_steps,
         forced_by="operator",
         prices=cost_model_of(row),
-        prompt_tokens=row.prefix_tokens + head.tokens,
+        prompt_tokens=row.prefix_tokens + min(head.tokens, room),
     )
 
 

@@ -29,6 +29,7 @@ from inspector.pages.request_events import leading_events
 from inspector.pages.request_frame import detail_or_404
 from inspector.pages.request_rows import row_line
 from inspector.pages.session_frame import head_or_404
+from inspector.pages.take_away import FILES
 from inspector.reasons import why
 from inspector.render import json_stream, jsonable
 from inspector.standing import standings
@@ -72,8 +73,7 @@ def take_away(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpRes
     """What of a request can be taken along, and where it is."""
     found = detail_or_404(viewer, request_id)
     files = {
-        name: reverse(f"inspector:request-{name}", args=[viewer.slug, request_id])
-        for name in ("raw", "curl", "ticket")
+        name: reverse(f"inspector:request-{name}", args=[viewer.slug, request_id]) for name in FILES
     }
     return answered(
         {

@@ -22,7 +22,7 @@ from inspector.access import Viewer, member
 from inspector.act_contexts import ActPage, Figure
 from inspector.figures import dollars, micro_dollars, number, signed
 from inspector.filters import read_whole
-from inspector.forecast import price_of, tokens_behind
+from inspector.forecast import cost_of_undoing, price_of
 from inspector.pages.acts import answer, cost_figures
 from inspector.pages.compact_boundary import boundary_page, checkpoints_address
 from inspector.pages.session_compactions import line_or_404
@@ -268,8 +268,8 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
     line = line_or_404(viewer, head, event)
     payload = line.event.payload
     first, through = payload["first_sequence"], payload["replaced_through_sequence"]
-    back = payload["tokens_before"] - payload["tokens_after"]
-    behind = tokens_behind(actor=viewer.actor, session_id=head.id, sequence=first)
+    cost = cost_of_undoing(actor=viewer.actor, session_id=head.id, made=line.event)
+    back, behind = -cost.saved_tokens, cost.recached_tokens
     price = price_of(provider=head.provider, model=head.model, tokens=behind)
     blocked = "It is undone already." if line.state == "undone" else ""
     blocked = blocked or (line.bar.says if line.bar else "")
@@ -284,7 +284,7 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
         ),
         figures=(
             Figure("Comes back", f"events {first:,} to {through:,}", f"{payload['turns']:,} turns"),
-            Figure("Each later request", f"{signed(back)} tokens", "while it fits"),
+            Figure("Each later request", f"{signed(back)} tokens", "at most, while it fits"),
             *cost_figures(behind, price, "history from there on, at most"),
         ),
         blocked=blocked,

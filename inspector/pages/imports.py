@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from ctxengine.engine.importers.registry import FORMATS
 from ctxengine.ledger.queries.imports import (
     ImportLine,
     every_import,
@@ -20,6 +21,7 @@ from ctxengine.ledger.queries.imports import (
 )
 from ctxengine.ledger.queries.paging import PAGE_SIZES, BadCursor
 from ctxengine.service.import_transcript import ImportOutcome, import_file
+from ctxengine.service.imports.packed import MAGIC_BYTES, is_packed
 from ctxengine.service.imports.source import MAX_FILE_BYTES
 from ctxengine.service.imports.start_import import start_import
 from ctxengine.service.specs import ServiceError
@@ -35,15 +37,8 @@ from inspector.contexts import (
 from inspector.filters import free, page_size, size_of
 from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
 
-FORMATS = (
-    "openai_chat",
-    "anthropic_messages",
-    "openai_responses",
-    "claude_code",
-    "codex_rollout",
-)
 AT_ONCE_BYTES = 2_000_000
-"""Smaller files are imported while the browser waits; the others by a job."""
+"""Smaller files are imported while the browser waits; the others by a job, and packed ones, whose length says nothing."""
 CSV_HEADER = ("sha256", "name", "format", "sessions", "items_in", "items_kept", "repairs", "at")
 
 
@@ -120,7 +115,7 @@ def _import(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     if problem or not isinstance(file, UploadedFile):
         status = 413 if isinstance(file, UploadedFile) and file.size else 400
         return show(request, "imports.html", _page(viewer, problem=problem), status=status)
-    if (file.size or 0) >= AT_ONCE_BYTES:
+    if _needs_job(file):
         job = start_import(
             actor=viewer.actor, name=file.name or "upload", chunks=file.chunks(), dry_run=rehearsed
         )
@@ -130,6 +125,12 @@ def _import(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     )
     page = _page(viewer, outcome=outcome, rehearsed=rehearsed)
     return show(request, "imports.html", page, status=422 if outcome.status == "refused" else 200)
+
+
+def _needs_job(file: UploadedFile[bytes]) -> bool:
+    packed = is_packed(file.read(MAGIC_BYTES))
+    file.seek(0)
+    return packed or (file.size or 0) >= AT_ONCE_BYTES
 
 
 def _problem(file: object) -> str:

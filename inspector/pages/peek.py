@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.queries import session as read
-from ctxengine.ledger.queries.plans import epochs
+from ctxengine.ledger.queries.plans import newest_epochs
 from ctxengine.ledger.queries.request import RequestDetail, request_detail
-from ctxengine.ledger.queries.requests import RequestFilter, RequestQuery, list_requests
+from ctxengine.ledger.queries.requests import (
+    RequestFilter,
+    RequestLine,
+    RequestQuery,
+    list_requests,
+    request_line,
+)
 from inspector.access import Viewer, member
 from inspector.filters import free
 from inspector.pages import request_frame, session_frame
-from inspector.peek_contexts import RequestGlance, RequestPeek, SessionPeek
+from inspector.pages.request_walk import walk_of, within
+from inspector.peek_contexts import OutlinedPeek, RequestGlance, RequestPeek, SessionPeek
 from inspector.reasons import class_title
 from inspector.render import fragment
 from inspector.ruler import Ruler, ruler_of, track
@@ -36,13 +43,13 @@ def session_peek(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
     lines = list_requests(tenant, RequestQuery(where, size=1)).rows if head.requests else ()
     line = lines[0] if lines else None
     # A request that an import outlined is made when somebody opens it; a look beside the list makes none.
-    made = request_detail(tenant, line.id) if line and line.request_sha256 else None
+    made = request_detail(tenant, line.id) if line and not line.outlined else None
     page = SessionPeek(
         slug=viewer.slug,
         frame=session_frame.frame_of(viewer, head, ""),
         newest=_glance(made) if made else None,
         outlined=(line.id, line.label) if line and not made else None,
-        epochs=epochs(tenant, head.id)[:_SHOWN],
+        epochs=newest_epochs(tenant, head.id, size=_SHOWN),
         compactions=read.newest_acts(tenant, head.id, EventType.COMPACTED, size=_SHOWN),
         bill=read.bill(tenant, head.id),
     )
@@ -53,6 +60,11 @@ def session_peek(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 @member(asks={"in": free})
 def request_peek(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
     """Ruler, cache and what yielded of one request; its links stay within the list that it stands in (`?in=`)."""
+    line = request_line(viewer.tenant_id, request_id)
+    if line is None:
+        raise Http404("No such request.")
+    if line.outlined:
+        return _outlined(request, viewer, line)
     frame = request_frame.frame_of(viewer, request_id, "", request)
     page = RequestPeek(
         slug=viewer.slug,
@@ -64,6 +76,17 @@ def request_peek(request: HttpRequest, viewer: Viewer, request_id: UUID) -> Http
         unattributed=frame.unattributed,
     )
     return fragment(request, "f/peek_request.html", page)
+
+
+def _outlined(request: HttpRequest, viewer: Viewer, line: RequestLine) -> HttpResponse:
+    walk = walk_of(viewer, line, request.GET.get("in", ""))
+    page = OutlinedPeek(
+        slug=viewer.slug,
+        title=session_frame.session_title(session_frame.head_or_404(viewer, line.session_id)),
+        line=line,
+        address=within(request_frame.request_address(viewer.slug, line.id), walk),
+    )
+    return fragment(request, "f/peek_outlined.html", page)
 
 
 def _glance(made: RequestDetail, ruler: Ruler | None = None) -> RequestGlance:

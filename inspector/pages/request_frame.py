@@ -11,7 +11,12 @@ from django.urls import reverse
 from ctxengine.engine.explain import checkpoint_span
 from ctxengine.engine.manifest import Budget
 from ctxengine.ledger.queries.guards import verdicts_on
-from ctxengine.ledger.queries.request import RequestDetail, neighbours, request_detail
+from ctxengine.ledger.queries.request import (
+    CacheMarker,
+    RequestDetail,
+    neighbours,
+    request_detail,
+)
 from ctxengine.service.imports.complete import complete_request
 from inspector.access import Viewer
 from inspector.cachepanel import cache_panel
@@ -184,9 +189,14 @@ def _figures(budget: Budget) -> Iterator[tuple[str, str, int | None]]:
 
 def _markers(request: RequestDetail) -> Iterator[tuple[str, str, str]]:
     for marker in request.cache.markers:
-        place = marker.after_fragment
         yield (
             _MARKER_WORDS.get(marker.name, marker.name),
-            "the prefix" if place is None else f"message part {number(place + 1)}",
+            _closed_by(marker),
             _TTL_WORDS.get(marker.ttl, marker.ttl),
         )
+
+
+def _closed_by(marker: CacheMarker) -> str:
+    if marker.after_fragment is not None:
+        return f"message part {number(marker.after_fragment + 1)}"
+    return "the tools" if marker.name == "after_tools" else "the prefix"

@@ -163,13 +163,16 @@ def _items(
     below: str,
 ) -> tuple[tuple[ItemView, ...], str]:
     bounds = wanted.bounds()
-    if not bounds:
+    engine, asked = frame.request.engine, request.GET.get("form", "")
+    if not bounds or (asked in _EXCERPTS and asked != _excerpt_of(engine).value):
         return (), ""
     where = ItemFilter(
         first=min(first for first, _ in bounds),
         last=max(last for _, last in bounds),
         kind=request.GET.get("kind", ""),
         trust=request.GET.get("trust", ""),
+        # Asked of the ledger and not of the window, which may hold none of what older ones are.
+        over_limit=asked in _EXCERPTS if asked in _WHOLES else None,
     )
     window = item_window(
         viewer.tenant_id,
@@ -180,7 +183,6 @@ def _items(
     )
     cut = frame.request.manifest.cut
     placed = [(line, wanted.fate(line)) for line in window.items]
-    engine, asked = frame.request.engine, request.GET.get("form", "")
     views = [_view(line, span, cut, engine) for line, span in placed if span is not None]
     return (
         tuple(view for view in views if asked not in _WHOLES or view.form == asked),
@@ -227,9 +229,14 @@ def _fate(line: ItemLine, spans: Sequence[Span]) -> int | None:
     return min(holding, key=rank)
 
 
+def _excerpt_of(engine: str) -> Form:
+    """How an engine shows what is over its limit."""
+    return Form.WINDOW if engine in WINDOWED_ENGINES else Form.EXCERPT
+
+
 def _view(line: ItemLine, span: Span, cut: Cut, engine: str) -> ItemView:
     if span.form is Form.WHOLE and line.excerpt_limit:
-        form = Form.WINDOW if engine in WINDOWED_ENGINES else Form.EXCERPT
+        form = _excerpt_of(engine)
         reason = (
             f"▲ {size(line.bytes_len)}, over the {number(line.excerpt_limit)} bytes that one result may take: both ends stand"
             f" here, recall gives the whole; {why(span, cut)}"

@@ -51,6 +51,8 @@ def row_line(row: Row, manifest: Manifest) -> RowLine:
     total = next((entry for entry in manifest.rows if entry.row == row.number), None)
     if total is None:
         total = RowTotal(row=row.number, tokens=0, items=0, source="", reason=_nothing(row))
+    elif not total.tokens and total.reason is Reason.NEVER_YIELDS:
+        total = total.model_copy(update=_empty(row, manifest))
     spans = [span for span in manifest.spans if span.row == row.number]
     cap = total.cap_tokens
     used = min(1.0, total.tokens / cap) if cap else 0.0
@@ -69,6 +71,16 @@ def row_line(row: Row, manifest: Manifest) -> RowLine:
 
 def _nothing(row: Row) -> Reason:
     return Reason.NOTHING_PINNED if row.region is Region.A else Reason.NOTHING_THIS_STEP
+
+
+def _empty(row: Row, manifest: Manifest) -> dict[str, object]:
+    """Why a row of a step holds no token: it stands where it was sent, it gave way, or there is nothing of it."""
+    if any(span.numbers.get(f"row_{row.number}") for span in manifest.spans):
+        return {"items": 0, "reason": Reason.SENT_EARLIER}
+    ran = [step.budget_class for step in manifest.yields if step.outcome == "ran"]
+    if row.budget_class in ran:
+        return {"reason": Reason.YIELDED}
+    return {"items": 0, "reason": Reason.NOTHING_THIS_STEP}
 
 
 def _words(total: RowTotal, spans: list[Span]) -> list[str]:

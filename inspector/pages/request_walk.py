@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from ctxengine.ledger.queries.request import RequestDetail
-from ctxengine.ledger.queries.requests import around
+from ctxengine.ledger.queries.requests import RequestLine, around
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer
 from inspector.filters import checked_query
@@ -19,7 +19,7 @@ from inspector.request_contexts import Walk
 _MOST_CHARS = 2_000
 
 
-def walk_of(viewer: Viewer, request: RequestDetail, query: str) -> Walk | None:
+def walk_of(viewer: Viewer, request: RequestDetail | RequestLine, query: str) -> Walk | None:
     """The neighbours in the list of that query string; None for an empty one. Two queries.
 
     Raises:

@@ -19,6 +19,7 @@ from ctxengine.ledger.queries.paging import (
     Total,
     parse_cursor,
     total_of,
+    total_within,
 )
 from ctxengine.ledger.queries.request_facets import RequestFacets, request_facets
 from ctxengine.ledger.queries.requests import (
@@ -149,15 +150,18 @@ def requests(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
 
 
 def _total(viewer: Viewer, query: RequestQuery, found: Page[RequestLine]) -> Total | None:
-    """How many requests the filter has, where that is cheap to say: on one page, or by plain columns."""
+    """How many requests the filter has, where that is cheap: on one page, by session and time, by plain columns among few."""
     where = query.where
     if query.after is None and not found.after:
         return Total(len(found.rows), False)
+    indexed = RequestFilter(session_id=where.session_id, since=where.since, until=where.until)
+    rows = narrowed_requests(viewer.tenant_id, where)
+    if where == indexed:
+        return total_of(rows)
     columns: dict[str, Any] = dict.fromkeys(("engine", "model", "status", "origin", "provider"), "")
-    columns |= dict.fromkeys(("epoch_over", "session_id", "since", "until"))
-    if replace(where, **columns) != RequestFilter():
+    if replace(where, epoch_over=None, **columns) != indexed:
         return None
-    return total_of(narrowed_requests(viewer.tenant_id, where))
+    return total_within(narrowed_requests(viewer.tenant_id, indexed), rows)
 
 
 def _news(request: HttpRequest, viewer: Viewer, found: Page[RequestLine]) -> str:

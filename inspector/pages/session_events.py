@@ -79,7 +79,14 @@ def session_events(
             else session_news(viewer, head.id, tab="events", seen=head.last_sequence, kind=kind),
         ),
         frame=frame_of(viewer, head, "session-events"),
-        events=event_page(viewer.tenant_id, head.id, before=before, kind=kind, size=SHOWN),
+        events=event_page(
+            # What came since the head was read is the follower's to bring, or the next page's.
+            viewer.tenant_id,
+            head.id,
+            before=head.last_sequence + 1 if before is None else before,
+            kind=kind,
+            size=SHOWN,
+        ),
         types=event_types(viewer.tenant_id, head.id),
         chosen=kind,
         meanings=MEANINGS,

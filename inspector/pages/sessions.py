@@ -19,6 +19,7 @@ from ctxengine.ledger.queries.paging import (
     Total,
     parse_cursor,
     total_of,
+    total_within,
 )
 from ctxengine.ledger.queries.sessions import (
     SessionFilter,
@@ -142,17 +143,20 @@ def sessions(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBa
 def _total(
     viewer: Viewer, query: SessionQuery, found: Page[SessionLine], every: Total
 ) -> Total | None:
-    """How many sessions the filter has, where that is cheap to say: on one page, unfiltered, or by plain columns."""
+    """How many sessions the filter has, where that is cheap: on one page, unfiltered, by time, by plain columns among few."""
     where = query.where
     if query.after is None and not found.after:
         return Total(len(found.rows), False)
     if where == SessionFilter():
         return every
+    indexed = SessionFilter(since=where.since, until=where.until)
+    rows = narrowed_sessions(viewer.tenant_id, where)
+    if where == indexed:
+        return total_of(rows)
     columns: dict[str, Any] = dict.fromkeys(("engine", "model", "state", "import_format"), "")
-    columns |= {"provider": "", "epoch_over": None, "since": None, "until": None}
-    if replace(where, **columns) != SessionFilter():
+    if replace(where, provider="", epoch_over=None, **columns) != indexed:
         return None
-    return total_of(narrowed_sessions(viewer.tenant_id, where))
+    return total_within(narrowed_sessions(viewer.tenant_id, indexed), rows)
 
 
 def _news(request: HttpRequest, viewer: Viewer, found: Page[SessionLine]) -> str:

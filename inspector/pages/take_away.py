@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +12,6 @@ from django.views.decorators.http import require_safe
 
 from ctxengine.engine.layout import ROWS
 from ctxengine.engine.manifest import Form, Manifest, Span
-from ctxengine.engine.redaction.redact import redact
 from ctxengine.service.body_of_request import request_body
 from ctxengine.service.specs import ServiceError
 from inspector.access import Viewer, member
@@ -19,13 +19,16 @@ from inspector.curl import curl_of
 from inspector.figures import size
 from inspector.filters import free
 from inspector.markdown import markdown_of
+from inspector.masking import Masking
 from inspector.pages.comparison import GONE
 from inspector.pages.request_frame import frame_of, shell_of
 from inspector.pages.request_rows import row_line
 from inspector.reasons import why
 from inspector.render import raw_download, show
-from inspector.request_contexts import RequestFrame, TakeAwayPage
+from inspector.request_contexts import RequestFrame, RowLine, TakeAwayPage
 
+FILES = ("ticket", "markdown", "raw", "curl")
+"""What can be downloaded of a request, by the end of the route's name."""
 _SHOWN_TOKENS = 5_000
 """Of a request whose command stands on the page; the command of a larger one is made when it is downloaded."""
 _SHOWN_CHARS = 40_000
@@ -69,60 +72,63 @@ def curl(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse
 @member(asks={})
 def ticket(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
     """One HTML file with everything that explains the request, secrets masked; it loads nothing."""
-    frame = frame_of(viewer, request_id, "request-take-away", request)
-    manifest = frame.request.manifest
-    body, note, masked = _masked_body(viewer, request_id)
-    text = render_to_string(
-        "ticket.html",
-        {
-            "frame": frame,
-            "rows": [row_line(row, manifest) for row in ROWS],
-            "out": _left_out(manifest),
-            "body": body,
-            "note": note,
-            "masked": masked,
-            "made_at": timezone.now(),
-            "tenant": viewer.slug,
-        },
-    )
+    told = _explained(request, viewer, request_id)
+    around = {"made_at": timezone.now(), "tenant": viewer.slug}
+    text = render_to_string("ticket.html", told | around)
     data = text.encode("utf-8", "replace")
-    return raw_download(data, f"request-{frame.request.label}-{request_id}.html")
+    return raw_download(data, f"request-{told['frame'].request.label}-{request_id}.html")
 
 
 @require_safe
 @member(asks={})
 def markdown(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
     """The same in Markdown, secrets masked."""
+    told = _explained(request, viewer, request_id)
+    data = markdown_of(**told).encode("utf-8", "replace")
+    return raw_download(data, f"request-{told['frame'].request.label}-{request_id}.md")
+
+
+class _Explained(TypedDict):
+    """A request as both files explain it, recognised secrets masked."""
+
+    frame: RequestFrame
+    rows: list[RowLine]
+    out: list[tuple[Span, str]]
+    body: str
+    note: str
+    masked: int
+
+
+def _explained(request: HttpRequest, viewer: Viewer, request_id: UUID) -> _Explained:
     frame = frame_of(viewer, request_id, "request-take-away", request)
     manifest = frame.request.manifest
-    body, note, masked = _masked_body(viewer, request_id)
-    text = markdown_of(
-        frame,
-        rows=[row_line(row, manifest) for row in ROWS],
-        out=_left_out(manifest),
-        body=body,
-        note=note,
-        masked=masked,
+    raw, note = _body(viewer, request_id)
+    masking = Masking()
+    told = _Explained(
+        frame=masking.frame(frame),
+        rows=masking.rows(row_line(row, manifest) for row in ROWS),
+        out=masking.left_out(_left_out(manifest)),
+        body=masking.text(raw),
+        note=masking.text(note),
+        masked=0,
     )
-    data = text.encode("utf-8", "replace")
-    return raw_download(data, f"request-{frame.request.label}-{request_id}.md")
+    return {**told, "masked": masking.masked}
 
 
-def _masked_body(viewer: Viewer, request_id: UUID) -> tuple[str, str, int]:
-    """The body without recognised secrets, why there is none, and how many were masked."""
+def _body(viewer: Viewer, request_id: UUID) -> tuple[str, str]:
+    """The body, and why there is none."""
     try:
         raw = request_body(actor=viewer.actor, request_id=request_id)
     except ServiceError as refused:
         if refused.status != GONE:
             raise
-        return "", refused.detail, 0
+        return "", refused.detail
     if len(raw) > _TICKET_BYTES:
         note = (
             f"The body has {size(len(raw))} and is not in this file; download it from the console."
         )
-        return "", note, 0
-    found = redact(raw.decode("utf-8", "surrogatepass"))
-    return found.text, "", found.masked
+        return "", note
+    return raw.decode("utf-8", "surrogatepass"), ""
 
 
 def _left_out(manifest: Manifest) -> list[tuple[Span, str]]:

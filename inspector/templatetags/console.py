@@ -13,8 +13,10 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ctxengine.ledger.models import Role
 from ctxengine.ledger.queries.paging import PAGE_SIZES
 from inspector import figures, jsonview, trust, visible
+from inspector.access import Viewer
 from inspector.filters import page_size, size_of
 from inspector.glossary import TERMS
 from inspector.metric_views import Column, Datum, TableView
@@ -143,15 +145,30 @@ def kept_size(context: Context) -> SafeString | str:
     return format_html('<input type="hidden" name="size" value="{}">', asked)
 
 
+_TOLD_ONCE = ("at", "done", "made")
+"""What an address says of one line or of an act just done; another page of the list does not say it again."""
+
+
 @register.simple_tag(takes_context=True)
 def page_sizes(context: Context) -> list[tuple[int, str]]:
     """Sizes that a list's pages may have, each with its address; the one that it has has none."""
     query: QueryDict = context["request"].GET.copy()
+    for told in _TOLD_ONCE:
+        query.pop(told, None)
     here, found = size_of(context["request"]), []
     for size in PAGE_SIZES:
         query["size"] = str(size)
         found.append((size, "" if size == here else f"?{query.urlencode()}"))
     return found
+
+
+@register.simple_tag(takes_context=True)
+def needs_role(context: Context, act: str, role: str) -> str:
+    """Why somebody finds no button: the role that an act needs and theirs, or that the whole site only reads for now."""
+    viewer: Viewer = context["shell"].viewer
+    if viewer.read_only and viewer.at_least(Role(role)):
+        return f"{act} is not possible: this site is read-only for now."
+    return f"{act} needs the role {role}; yours is {viewer.role.value}."
 
 
 @register.simple_tag(takes_context=True)

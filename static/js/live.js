@@ -12,7 +12,16 @@
   };
   // What asks: a line that says what is newer, or one that follows it.
   const asking = ".news, .follow", one = () => document.querySelector(asking);
+  // A page that follows says so only while it does.
+  const tell = () => {
+    const place = document.getElementById("paused"), following = document.querySelector(".follow .js");
+    if (!place || !following) return;
+    const words = state() === "off" ? "▲ paused: live is off" : failed < patience ? "" : "▲ paused: the server did not answer; reload to go on";
+    if (place.textContent !== words) place.textContent = words;
+    following.hidden = Boolean(words);
+  };
   const plan = () => {
+    tell();
     clearTimeout(timer);
     timer = 0;
     if (state() === "on" && failed < patience && one()) timer = setTimeout(tick, wait);

@@ -22,9 +22,11 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     const open = drawer();
     if (!open || event.detail.target?.id !== "peek-body") return;
+    // The answer to what was asked before the drawer closed opens it no more.
+    if (!asked) { event.detail.target.replaceChildren(); return; }
     if (!open.open) {
       // The focus goes back to the line when the drawer closes.
-      asked?.focus({preventScroll: true});
+      asked.focus({preventScroll: true});
       open.showModal();
     }
     open.scrollTop = 0;
@@ -33,6 +35,7 @@
   document.addEventListener("close", (event) => {
     if (event.target !== drawer()) return;
     if (asked?.isConnected) asked.focus({preventScroll: true});
+    asked = null;
     document.getElementById("peek-body").replaceChildren();
   }, true);
   document.addEventListener("keydown", (event) => {

@@ -14,21 +14,26 @@
       place.removeAttribute("title");
     }
     for (const place of document.querySelectorAll(told)) {
-      if (place.hasAttribute("aria-describedby")) continue;
-      place.setAttribute("aria-describedby", tip.id);
+      // What stands there is told without the tip too; the one tip describes only what it is shown for.
+      if (place.dataset.tip) place.setAttribute("aria-description", place.dataset.tip);
       // Inside of a link the link takes the focus.
       if (!place.closest("a, button, summary, label")) place.tabIndex = 0;
     }
   };
   const hide = () => {
-    if (shown) tip.hidePopover();
+    if (!shown) return;
+    tip.hidePopover();
+    if (shown.getAttribute("aria-describedby") === tip.id) shown.removeAttribute("aria-describedby");
     shown = null;
   };
   const show = (place) => {
-    if (!place?.dataset.tip) return hide();
+    hide();
+    if (!place?.dataset.tip) return;
     tip.textContent = place.dataset.tip;
     tip.showPopover();
     shown = place;
+    // One that has a description of its own keeps it.
+    if (!place.hasAttribute("aria-describedby")) place.setAttribute("aria-describedby", tip.id);
     const box = place.getBoundingClientRect(), own = tip.getBoundingClientRect(), gap = 6;
     const below = box.bottom + gap + own.height < innerHeight;
     tip.style.left = `${Math.max(gap, Math.min(box.left, innerWidth - own.width - gap))}px`;

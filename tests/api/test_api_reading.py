@@ -54,6 +54,9 @@ def test_sessions_are_narrowed_by_query(door: Door) -> None:
     )
     assert door.get("sessions?format=any").ok()["items"] == []
     assert door.get("sessions?engine=boundary").ok()["items"] == []
+    for query in ("format=bogus", "engine=bogus", "state=bogus"):
+        refused = door.get(f"sessions?{query}")
+        assert (refused.status, refused.json["code"]) == (400, "invalid_parameter"), query
 
 
 def test_events_come_oldest_first_and_link_to_one_another(door: Door) -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.e2e.axe import RULES, violations
 from tests.e2e.desk import Desk
@@ -171,6 +171,22 @@ def test_a_line_opens_beside_the_list_times_are_as_chosen_and_requests_are_copie
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
     expect(lines.nth(2).locator("[data-peek]")).to_be_focused()
+    # An answer that comes after the drawer was closed opens it no more.
+    page.keyboard.press("p")
+    expect(drawer.locator("h2")).to_have_text(names[2])
+    held: list[Route] = []
+    page.route("**/f/peek/**", lambda route: held.append(route))
+    with page.expect_request("**/f/peek/**"):
+        page.keyboard.press("k")
+    page.keyboard.press("Escape")
+    with page.expect_response("**/f/peek/**"):
+        held[0].continue_()
+    page.unroute("**/f/peek/**")
+    expect(page.locator(".htmx-request, .htmx-swapping, .htmx-settling")).to_have_count(0)
+    expect(page.locator("#peek-body")).to_be_empty()
+    expect(drawer).to_have_count(0)
+    expect(lines.nth(1).locator("[data-peek]")).to_be_focused()
+    page.keyboard.press("j")
     page.keyboard.press("k")
     page.keyboard.press("p")
     expect(drawer.locator("h2")).to_have_text(names[1])
@@ -190,10 +206,20 @@ def test_a_line_opens_beside_the_list_times_are_as_chosen_and_requests_are_copie
     page = desk.open("requests/", permissions=["clipboard-read", "clipboard-write"])
     time, tip = page.locator("#results time").first, page.get_by_role("tooltip")
     expect(time).to_have_text(re.compile(r"just now|ago$"))
+    utc = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$")
+    second = page.locator("#results time").nth(1)
+    described = page.locator("[aria-describedby=tip]")
+    expect(described).to_have_count(0)
+    expect(second).to_have_attribute("aria-description", utc)
     time.focus()
-    expect(tip).to_have_text(re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$"))
+    expect(tip).to_have_text(utc)
+    expect(described).to_have_count(1)
+    second.hover()
+    expect(tip).to_have_text(str(second.get_attribute("aria-description")))
+    expect(described).to_have_count(1)
     page.keyboard.press("Escape")
     expect(tip).to_have_count(0)
+    expect(described).to_have_count(0)
     page.keyboard.press("u")
     expect(page.locator("#said")).to_have_text("Times: UTC")
     page.reload()

@@ -63,6 +63,9 @@ SHOWN = """() => {
 BEYOND = """() => [...document.querySelectorAll("main .scroll > table")]
   .filter((table) => table.checkVisibility() && table.parentElement.scrollWidth > table.parentElement.clientWidth + 1)
   .map((table) => table.parentElement.getAttribute("aria-label"))"""
+CUT = """() => [...document.querySelectorAll("main .scroll > svg.strip text")]
+  .filter((text) => text.getBoundingClientRect().left < text.closest(".scroll").getBoundingClientRect().left)
+  .map((text) => text.textContent)"""
 FAULTY = """() => {
   const head = document.querySelector("h1");
   head.style.color = "#bbb";
@@ -177,6 +180,7 @@ def test_every_page_is_accessible_and_never_scrolls_sideways(whole_desk: Desk, p
             assert told == [], (name, scheme, width)
             assert overhang(page) <= 0, (name, scheme, width)
             assert width > 700 or page.evaluate(BEYOND) == [], (name, "columns beyond the edge")
+            assert page.evaluate(CUT) == [], (name, width, "names of the axis are cut")
         page.set_viewport_size({"width": 640, "height": 450})
         assert overhang(page) <= 0, (name, "200 %")
     page.emulate_media(color_scheme="light")

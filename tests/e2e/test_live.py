@@ -106,7 +106,14 @@ def test_events_are_followed_without_moving_what_one_reads(
     page.set_viewport_size({"width": 1280, "height": 500})
     page.get_by_role("link", name="Follow").click()
     rows = page.locator("#events-body > tr")
-    expect(page.locator("#follow")).to_contain_text("following")
+    line, paused = page.locator("#follow"), page.locator("#paused")
+    expect(line).to_contain_text("following")
+    page.keyboard.press("v")
+    expect(paused).to_have_text("▲ paused: live is off")
+    expect(line.get_by_text("● following")).to_be_hidden()
+    page.keyboard.press("v")
+    expect(paused).to_be_empty()
+    expect(line.get_by_text("● following")).to_be_visible()
     expect(rows).to_have_count(15)
     newest = rows.first.get_attribute("id")
     desk.session.ask("One more.").build()
@@ -127,6 +134,13 @@ def test_events_are_followed_without_moving_what_one_reads(
     assert page.evaluate(spot, newest) == place
     numbers = rows.evaluate_all("(all) => all.map((row) => Number(row.id.slice(2)))")
     assert numbers == list(range(numbers[0], 0, -1))
+    page.route("**/f/events/**", lambda route: route.fulfill(status=503))
+    for _ in range(3):
+        with page.expect_response("**/f/events/**"):
+            tick(page)
+    expect(paused).to_contain_text("▲ paused: the server did not answer")
+    expect(line.get_by_text("● following")).to_be_hidden()
+    desk.complaints.clear()
 
 
 def test_who_is_signed_out_meanwhile_is_sent_to_sign_in(desk: Desk) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from pytest_django import Settings
 
 from ctxengine.ledger.bulk import write_lines
 from ctxengine.ledger.models import Body, Event, ImportRow, ItemRow, PlanRow, RequestRow, SessionRow
@@ -227,6 +230,64 @@ def test_a_link_that_stays_inside_is_followed_and_one_that_is_named_too(
     assert status == 0
     status, lines = run_import(tmp_path / "named.json", tenant)
     assert [line["status"] for line in lines] == ["imported"]
+
+
+def _full(monkeypatch: pytest.MonkeyPatch, settings: Settings, folder: Path) -> None:
+    full = os.fdopen(os.open("/dev/full", os.O_RDWR), "r+b", buffering=0)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+
+
+def _no_folder(monkeypatch: pytest.MonkeyPatch, settings: Settings, folder: Path) -> None:
+    (folder / "file").touch()
+    settings.CTX_DATA_DIR = folder / "file"
+
+
+def _damaged(monkeypatch: pytest.MonkeyPatch, settings: Settings, folder: Path) -> None:
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", fails)
+
+
+def _short(monkeypatch: pytest.MonkeyPatch, settings: Settings, folder: Path) -> None:
+    monkeypatch.setattr(os, "pread", lambda *_: b"")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "words"),
+    [
+        (_full, "There is no room for the texts of this file"),
+        (_no_folder, "cannot be put aside in the data folder while it is read: Not a directory"),
+        (_damaged, "cannot be read again: Input/output error"),
+        (_short, "cannot be read again: the file ends"),
+    ],
+    ids=["full", "no folder", "damaged", "short"],
+)
+@fault(
+    "the disk is full or damaged", "under the texts that a long file puts aside",
+    Check.SERVES, Check.NOTHING,
+)  # fmt: skip
+def test_a_file_whose_texts_cannot_be_put_aside_is_named_and_the_next_goes_in(
+    tmp_path: Path,
+    tenant: str,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    breaks: Callable[[pytest.MonkeyPatch, Settings, Path], None],
+    words: str,
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    said = [{"role": "user", "content": "why " * 400}, {"role": "assistant", "content": "So."}]
+    lines = "".join(json.dumps(message) + "\n" for message in said).encode()
+    (folder / "a long one.gz").write_bytes(gzip.compress(lines))
+    (folder / "chat.json").write_text(CHAT)
+    breaks(monkeypatch, settings, tmp_path)
+    code, (refused, taken) = run_import(folder, tenant)
+    assert (code, refused["status"], words in refused["reason"]) == (1, "refused", True), refused
+    assert taken["status"] == "imported"
+    Check.SERVES.passed()
+    assert SessionRow.objects.count() == ImportRow.objects.count() == 1
+    Check.NOTHING.passed()
 
 
 def held(what: str) -> int:

@@ -26,6 +26,7 @@ from ctxengine.service.end_run import end_run
 from ctxengine.service.jobs.cancel import cancel_job
 from ctxengine.service.pin import set_presentation
 from ctxengine.service.specs import Content, EndRun, Present, ServiceError, TakeInput
+from ctxengine.service.summaries.ask import AnswerLater
 from ctxengine.service.take_input import take_input
 from tests.gates.test_boundary_strictness import LONG
 from tests.service.boundary.staging import KIND, Body, Meddle, Stage, provided
@@ -132,6 +133,22 @@ def keyless(stage: Stage) -> None:
     stage.before = stage.standing()
 
 
+def keyless_worker(provider: str) -> Case:
+    """Whoever enqueues has a key, and the worker has none."""
+
+    def act(stage: Stage) -> None:
+        stage.due(provider)
+        keys = stage.settings.CTX_PROVIDER_KEYS
+        with pytest.raises(AnswerLater):
+            stage.runtime.assemble()
+        stage.before = stage.standing()
+        stage.settings.CTX_PROVIDER_KEYS = {}
+        work_off(stage.runtime.actor.tenant_id, kind=KIND)
+        stage.settings.CTX_PROVIDER_KEYS = keys
+
+    return Case(act)
+
+
 def much_larger(stage: Stage) -> None:
     stage.due("anthropic", turns=20)
     stage.work_off()
@@ -224,6 +241,12 @@ def _meanwhile(stage: Stage, act: Callable[[], None]) -> None:
 
 CASES: dict[str, list[Case]] = {
     "missing_configuration": [Case(keyless)],
+    "worker_unconfigured": [keyless_worker("anthropic"), keyless_worker("openai")],
+    "redirected": [
+        scripted("anthropic", Reply(status=301)),
+        scripted("openai-responses", Reply(status=302)),
+        scripted("openai", Reply(status=307)),
+    ],
     "native_unsupported": [
         scripted("anthropic", Reply(status=405)),
         unserved("openai-responses", "/v1/responses/compact"),

@@ -11,6 +11,7 @@ import pytest
 from ctxengine.engine.events import EventType
 from ctxengine.providers.strict_local.script import Reply
 from ctxengine.service.specs import Actor
+from inspector.pages import request_items
 from tests.cast import Call, Runtime
 from tests.inspector.conftest import Cast
 from tests.inspector.test_page_checkpoints import until_due
@@ -105,3 +106,30 @@ def test_a_result_over_its_own_limit_is_told_from_what_is_whole(cast: Cast) -> N
     assert "over the 30,000 bytes that one result may take" in long["reason"]
     assert items(cast, request, form="excerpt") == [long]
     assert len(items(cast, request, form="whole")) + 1 == len(found)
+
+
+def test_a_form_is_asked_of_all_items_and_not_of_the_newest_alone(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = Runtime(actor=Actor(cast.tenant.id, "system"))
+    runtime.ask("And the long one?")
+    runtime.look("toolu_1", "A line of the sheet. " * 2_000)
+    runtime.look("toolu_2", "A short one.")
+    request = runtime.assemble().request_id
+    every = items(cast, request)
+    monkeypatch.setattr(request_items, "WINDOW", 1)
+    for form in ("excerpt", "whole"):
+        newest = [item["item"] for item in every if item["form"] == form][-1]
+        assert f'id="i-{newest}"' in cast.page(f"requests/{request}/items/", form=form)
+    # This engine has no windows, so that no older page has one.
+    page = cast.page(f"requests/{request}/items/", form="window")
+    assert "No item matches." in page and "Older items" not in page
+
+
+def test_an_empty_window_with_older_items_behind_it_does_not_say_that_none_matches(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_items, "_items", lambda *given: ((), "3.0"))
+    page = cast.page(f"requests/{cast.session.requests[-1]}/items/")
+    assert "None among these; older ones may match." in page and "below=3.0" in page
+    assert "No item matches." not in page

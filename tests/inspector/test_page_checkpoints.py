@@ -44,6 +44,8 @@ def test_a_checkpoint_says_what_it_covers_and_can_be_undone(
     for text in (words, "● in force", "✓ completed", made.payload["source_sha256"], "Undo…"):
         assert text in page, text
     assert "<b>items" not in page and "encrypted_content" not in page and "signature" not in page
+    lit = cast.page(f"sessions/{runtime.session}/checkpoints/", done="undone", size="200")
+    assert f'href="?size=200&amp;at={made.sequence}#detail"' in lit
     assert "under Checkpoints" in cast.page(f"sessions/{runtime.session}/compactions/")
     (line,) = cast.data(f"sessions/{runtime.session}/checkpoints.json")
     assert line["tokens_after"] < line["tokens_before"]

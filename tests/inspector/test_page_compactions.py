@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+import html
+import re
 
-from ctxengine.ledger.models import AuditEntry, Event
-from tests.factories import LiveSession
-from tests.inspector.conftest import Cast
+import pytest
+from django.http import QueryDict
+
+from ctxengine.engine.events import EventType
+from ctxengine.ledger.models import AuditEntry, Event, Role, Tenant
+from ctxengine.service.compact import compact
+from ctxengine.service.specs import Compact, PolicySpec
+from tests.factories import LiveSession, make_person
+from tests.inspector.conftest import Cast, client_of
 from tests.inspector.sessions import compaction_of
+from tests.shrinking import Shrinker
 
 
 def events(session: LiveSession, kind: str) -> int:
@@ -33,6 +41,35 @@ def test_a_compaction_says_what_it_replaced_and_where_the_rest_is(
         address = f"sessions/{kept.id}/items/{span['item_id']}/"
         assert f"/t/{cast.slug}/{address}" in page
         assert cast.operator.get(cast.url(address)).status_code == 200
+
+
+def told_once(page: str, **kept: str) -> list[str]:
+    """Addresses that open a line of a list or lead to its other pages: lines keep its place, none says what was done."""
+    inside = [html.unescape(found) for found in re.findall(r'href="(\?[^"]*)"', page)]
+    for address in inside:
+        asked = QueryDict(address[1:].partition("#")[0])
+        assert not {"done", "made"} & set(asked), address
+        if address.endswith("#detail"):
+            assert {name: asked.get(name) for name in kept} == kept, address
+        assert ("at" in asked) == address.endswith("#detail"), address
+    return inside
+
+
+def test_a_line_opens_on_the_page_of_the_list_that_it_stands_on(
+    cast: Cast, kept: LiveSession
+) -> None:
+    event, path = compaction_of(kept), f"sessions/{kept.id}/compactions/"
+    seed = Event.objects.filter(session_id=kept.id, type="user.message.created").latest("sequence")
+    spec = Compact(through=seed.sequence - 1, note="Make room.")
+    compact(actor=kept.actor, session_id=kept.id, spec=spec)
+    later = Event.objects.filter(session_id=kept.id, type="context.compacted").latest("sequence")
+    place = {"size": "200", "after": str(later.sequence)}
+    inside = told_once(cast.page(path, done="undone", at=event, **place), **place)
+    assert [address for address in inside if address.endswith("#detail")]
+    assert "?size=200" in inside, "the way to the newest"
+    assert f"?size=50&after={later.sequence}" in inside
+    epochs = cast.page(f"sessions/{kept.id}/epochs/", made="2", after="2", size="50")
+    assert "?size=50" in told_once(epochs)
 
 
 def test_compactions_come_as_csv(cast: Cast, kept: LiveSession) -> None:
@@ -169,3 +206,22 @@ def test_a_range_that_is_covered_already_is_told_from_a_history_that_is_short(
     address = cast.url(f"sessions/{kept.id}/compactions/new/")
     page = cast.operator.get(address, {"through": "8"}).content.decode()
     assert "up to event 8 no closed turn is left without a summary" in page
+
+
+def test_undoing_promises_no_more_than_a_request_can_hold(db: None) -> None:
+    runtime = Shrinker(window=30_000, policy=PolicySpec(history_floor=1_000))
+    while not runtime.events(EventType.COMPACTED):
+        runtime.talk(2, size=30)
+        assert runtime.row.runs < 40
+    (made,) = runtime.events(EventType.COMPACTED)
+    tenant = Tenant.objects.get(id=runtime.actor.tenant_id)
+    person = client_of(make_person(tenant, Role.OPERATOR))
+    address = f"/t/{tenant.slug}/sessions/{runtime.session}/compactions/{made.sequence}/undo/"
+    page = person.get(address).content.decode()
+    told = re.search(
+        r"Each later request.*?([\d,]+) tokens.*?Re-cached.*?([\d,]+) tokens", page, re.DOTALL
+    )
+    assert told is not None
+    room = runtime.requests[-1].budget["body"]
+    assert runtime.row.tokens > room
+    assert all(0 < int(figure.replace(",", "")) <= room for figure in told.groups())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
-from ctxengine.ledger.models import ImportRow, Job, Role
+from ctxengine.ledger.models import ImportRow, Job, Role, Tenant
 from ctxengine.service.issue_key import issue_key
 from ctxengine.service.specs import Actor
 from tests.factories import LiveSession, make_person, make_tenant, worked_session
@@ -78,3 +80,25 @@ def test_an_operator_loads_the_samples_from_an_empty_list() -> None:
     assert "long_session.openai_chat.json" in jobs
     assert work_off(tenant.id, kind="transcript.import", most=1)[0][1] == "done"
     assert ImportRow.objects.filter(tenant_id=tenant.id).count() == 1
+
+
+def test_samples_that_are_there_or_under_way_are_not_asked_for_again(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings.CTX_DATA_DIR = tmp_path
+    tenant, other = make_tenant(), make_tenant()
+    jobs = Job.objects.filter(tenant_id=tenant.id, kind="transcript.import")
+
+    def presses(at: Tenant) -> None:
+        person = client_of(make_person(at, Role.OPERATOR))
+        assert person.post(f"/t/{at.slug}/samples/load/").status_code == 303
+
+    presses(tenant)
+    presses(tenant)
+    uploads = tmp_path / "uploads"
+    assert (jobs.count(), len(list(uploads.iterdir()))) == (5, 5)
+    work_off(tenant.id, kind="transcript.import", most=1)
+    presses(tenant)
+    assert (jobs.count(), len(list(uploads.iterdir()))) == (5, 4)
+    presses(other)
+    assert Job.objects.filter(tenant_id=other.id, kind="transcript.import").count() == 5

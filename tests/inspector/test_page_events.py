@@ -82,6 +82,25 @@ def test_a_follower_of_one_type_gets_no_other(cast: Cast) -> None:
     assert cast.page(events(cast), type=kind).count("Follow</a>") == 1
 
 
+def test_a_type_without_an_event_yet_is_followed_into_a_table_that_stands_there(cast: Cast) -> None:
+    page = cast.page(events(cast), follow=1, type="context.compacted")
+    assert "No event of this type yet." in page
+    assert "<option selected>context.compacted</option>" in page
+    target = re.search(r'class="follow"[^>]* hx-target="#([\w-]+)"', page)
+    assert target and f'id="{target[1]}"' in page
+    assert 'id="events-body"' not in cast.page(events(cast), type="context.compacted")
+
+
+def test_what_is_read_out_of_a_followed_page_is_that_it_pauses_alone(cast: Cast) -> None:
+    page = cast.page(events(cast), follow=1)
+    line = re.search(r'<p class="follow".*?</p>(.*)', page)
+    assert line and "role=" not in line[0].removesuffix(line[1])
+    assert line[1] == '<b class="warn" id="paused" role="status"></b>'
+    newest = Event.objects.filter(session_id=cast.session.id).latest("sequence").sequence
+    cast.session.ask("One more.").build()
+    assert 'role="status"' not in part(cast, after=newest)
+
+
 def test_parts_of_others_are_not_found(cast: Cast) -> None:
     other = worked_session(make_tenant())
     assert cast.operator.get(cast.url(f"sessions/{other.id}/f/events/")).status_code == 404

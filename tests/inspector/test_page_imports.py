@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
@@ -11,6 +12,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from pytest_django import Settings
 
+from ctxengine.engine.importers.registry import FORMATS
 from ctxengine.ledger.models import ImportRow, Job, JobState, SessionRow
 from ctxengine.service import import_transcript
 from ctxengine.service.expire import ask_for_upkeep
@@ -50,6 +52,14 @@ def test_a_transcript_is_imported_once(cast: Cast) -> None:
     assert ImportRow.objects.filter(tenant_id=cast.tenant.id).count() == 1
     page = cast.page(f"imports/{ImportRow.objects.get(tenant_id=cast.tenant.id).sha256}/")
     assert "Every item of the file is accounted for" in page
+
+
+def test_the_form_names_every_format_that_is_read(cast: Cast) -> None:
+    page = cast.page("imports/")
+    refusal = cast.operator.post(cast.url("imports/"), {"file": upload(b'{"a": 1}')})
+    for name in FORMATS:
+        assert name in page
+        assert name in refusal.content.decode()
 
 
 def test_a_rehearsal_keeps_nothing(cast: Cast) -> None:
@@ -130,6 +140,17 @@ def test_a_large_upload_is_read_by_a_job_and_its_page_ends_with_the_report(
     assert not list(by_job.iterdir())
     row = ImportRow.objects.get(tenant_id=cast.tenant.id)
     assert f"imports/{row.sha256}/" in ended
+
+
+def test_a_packed_upload_is_left_to_a_job_however_small_it_is(
+    cast: Cast, settings: Settings, tmp_path: Path
+) -> None:
+    settings.CTX_DATA_DIR = tmp_path
+    packed = upload(gzip.compress(TRANSCRIPT), "talk.json.gz")
+    assert cast.operator.post(cast.url("imports/"), {"file": packed}).status_code == 303
+    assert not ImportRow.objects.exists()
+    assert work_off(cast.tenant.id) == [("transcript.import", "done")]
+    assert "3 items in the file, 2 in the ledger" in progress_of(cast)
 
 
 def test_a_refused_upload_says_why_may_be_tried_again_and_is_forgotten_in_the_end(

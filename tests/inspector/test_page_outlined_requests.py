@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 
 import pytest
 
@@ -52,3 +54,23 @@ def test_opening_a_request_rebuilds_it(cast: Cast, outlined: str) -> None:
 def test_the_strip_of_a_session_is_drawn_from_whole_requests(cast: Cast, outlined: str) -> None:
     cast.page(f"sessions/{outlined}/")
     assert unmade(outlined) == 0
+
+
+def test_a_look_beside_a_list_rebuilds_nothing(cast: Cast, outlined: str) -> None:
+    asks: list[str] = []
+    for page in (cast.page("requests/", origin="reconstructed"), cast.page("sessions/")):
+        asks += re.findall(r'hx-get="([^"]+f/peek/[^"]*)"', page)
+    rows = RequestRow.objects.filter(session_id=outlined)
+    texts = [cast.operator.get(html.unescape(address)).content.decode() for address in asks]
+    assert unmade(outlined) == TURNS
+    for row in rows:
+        (text,) = (text for text in texts if f"<h2>Request {row.run_number}.{row.step}<" in text)
+        assert "is outlined by the import; it is built once it is opened." in text
+        opened = re.search(r'id="peek-open" href="([^"]+)"', text)
+        assert opened and opened[1].endswith(f"/{row.id}/?in=origin%3Dreconstructed")
+    cast.operator.get(opened[1])
+    assert unmade(outlined) == TURNS - 1
+    again = next(address for address in asks if str(rows.latest("number").id) in address)
+    assert "Where " in cast.operator.get(html.unescape(again)).content.decode()
+    odd = cast.operator.get(again.partition("?")[0], {"in": "status=odd"})
+    assert odd.status_code == 400

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ctxengine.ledger.models import Event, RequestRow, SessionRow
+from ctxengine.service.end_run import end_run
+from ctxengine.service.specs import Actor, EndRun, PolicySpec, ServiceError
+from tests.cast import Runtime
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
 
@@ -40,6 +47,36 @@ def test_pressure_makes_a_session_the_worst(cast: Cast, pressed: LiveSession) ->
     found = cast.data("overview.json")
     assert found["worst"][0]["title"] == "Nightly sync"
     assert any("pressure" in cause for cause in found["worst"][0]["causes"])
+
+
+def test_a_step_that_did_not_fit_is_exceeded_and_nowhere_pressure(cast: Cast) -> None:
+    actor = Actor(cast.tenant.id, "system")
+    policy = PolicySpec(reserve=1_000, history_floor=500)
+    runtime = Runtime(actor=actor, window=14_000, max_output=1_000, policy=policy)
+    runtime.turn("Question?", "An answer. " * 200)
+    runtime.ask("x " * 20_000)
+    for _ in range(2):
+        with pytest.raises(ServiceError):
+            runtime.assemble()
+    assert Event.objects.filter(session_id=runtime.session, type="context.budget.pressure").exists()
+    (worst,) = (
+        row for row in cast.data("overview.json")["worst"] if row["id"] == str(runtime.session)
+    )
+    assert runtime.row.pressure_count == 0
+    assert not [cause for cause in worst["causes"] if "pressure" in cause]
+    assert any("exceeded" in cause for cause in worst["causes"])
+    assert cast.data("sessions.json", has="pressure") == []
+    assert len(cast.data("sessions.json", has="exceeded")) == 1
+    end_run(actor=actor, run_id=runtime.run, spec=EndRun(outcome="failed"))
+    runtime.turn("Shorter?", "Yes.")
+    acts = {act["glyph"]: act["places"] for act in strip_acts(cast, runtime.session)}
+    assert len(acts["P"]) == runtime.row.pressure_count == 1
+    assert [place["label"] for place in acts["X"]] == ["3.1"]
+
+
+def strip_acts(cast: Cast, session: UUID) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = cast.data(f"sessions/{session}.json")["view"]["acts"]
+    return found
 
 
 def test_an_odd_window_is_refused_and_says_which_there_are(cast: Cast) -> None:

@@ -167,3 +167,23 @@ def test_each_tab_asks_a_bounded_number_of_times(
     for tab, limit in limits.items():
         with django_assert_max_num_queries(limit):  # type: ignore[operator]
             cast.page(f"requests/{last(pressed)}/{tab}")
+
+
+def test_a_row_without_tokens_never_says_that_it_keeps_them(cast: Cast) -> None:
+    session = LiveSession(cast.tenant, provider="openai-responses", model="gpt-5.4").ask("Look.")
+    session.step("shell.run", "Found.").answer("Done.")
+    told = {}
+    for request in session.requests:
+        lines = cast.data(f"requests/{request}.json")["region_b"]
+        empty = [line for line in lines if not line["total"]["tokens"]]
+        assert not [line for line in empty if "never yields" in line["words"]]
+        assert not [line for line in empty if line["total"]["items"]]
+        told = {line["row"]["number"]: line["words"] for line in empty}
+        assert told[11] == ["nothing for this step"]
+    assert told[14] == ["stays where it was sent"]
+
+
+def test_each_marker_says_what_it_closes(cast: Cast) -> None:
+    page = cast.page(f"requests/{last(cast.session)}/")
+    assert "the tools" in page
+    assert "the prefix" in page

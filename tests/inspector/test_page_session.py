@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from typing import Any
 
+import pytest
 from django.db import connection
 
-from ctxengine.ledger.models import Event
+from ctxengine.ledger.models import Event, RequestRow
+from ctxengine.service.end_run import end_run
 from ctxengine.service.rotate_epoch import rotate_epoch
+from ctxengine.service.specs import EndRun
+from inspector.pages import session_events
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
 
@@ -76,17 +82,60 @@ def test_events_are_verified_and_open_at_an_address(cast: Cast) -> None:
     assert "prefix_sha256" in page
 
 
-def test_an_altered_event_is_shown_as_altered(cast: Cast) -> None:
+def altered(cast: Cast, sequence: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute(
-            "UPDATE event SET trust = 'PLATFORM' WHERE session_id = %s AND sequence = 3",
-            [cast.session.id],
+            "UPDATE event SET trust = CASE trust WHEN 'PLATFORM' THEN 'MODEL' ELSE 'PLATFORM' END"
+            " WHERE session_id = %s AND sequence = %s",
+            [cast.session.id, sequence],
         )
         cursor.execute("SET session_replication_role = DEFAULT")
+
+
+def test_an_altered_event_is_shown_as_altered(cast: Cast) -> None:
+    altered(cast, 3)
     page = cast.page(f"sessions/{cast.session.id}/events/")
     assert "✕ altered" in page
     assert "the chain breaks at 3" in page
+    assert "✓ verified" not in page
+
+
+def test_a_break_that_a_part_finds_joins_those_that_stand_there(cast: Cast) -> None:
+    page = cast.page(f"sessions/{cast.session.id}/events/", follow=1)
+    head = Event.objects.filter(session_id=cast.session.id).latest("sequence").sequence
+    altered(cast, head)
+    part = cast.page(f"sessions/{cast.session.id}/f/events/", after=head - 1)
+    assert f"✕ the chain breaks at {head}<" in part
+    # All that a part puts elsewhere has its place, and what is said of the chain is added to, never replaced.
+    places = re.findall(r'hx-swap-oob="beforeend:#([\w-]+)"', part)
+    places += re.findall(r'id="([\w-]+)"[^>]* hx-swap-oob="true"', part)
+    assert set(places) == {"chain", "chain-holds", "follow"}
+    for place in places:
+        assert page.count(f'id="{place}"') == 1, place
+    assert "✓" not in part.partition('id="chain-holds"')[2]
+
+
+def test_what_is_recorded_while_the_page_is_made_comes_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head of the log is read before its events; a follower asks from the head on."""
+    path, framed = f"sessions/{cast.session.id}/", session_events.frame_of
+
+    def late(*given: Any) -> Any:
+        cast.session.ask("Meanwhile.").build()
+        return framed(*given)
+
+    monkeypatch.setattr(session_events, "frame_of", late)
+    page = cast.page(f"{path}events/", follow=1)
+    monkeypatch.undo()
+    asks = re.search(r"after=(\d+)", page)
+    assert asks
+    part = cast.page(f"{path}f/events/", after=asks[1])
+    shown, came = (set(re.findall(r'<tr id="e-(\d+)"', text)) for text in (page, part))
+    assert came and not shown & came
+    every = Event.objects.filter(session_id=cast.session.id).values_list("sequence", flat=True)
+    assert shown | came == set(map(str, every))
 
 
 def test_events_are_filtered_by_type_and_exported_whole(cast: Cast) -> None:
@@ -142,3 +191,36 @@ def test_a_long_text_says_that_it_goes_on_and_where_the_whole_is(cast: Cast) -> 
         address = f"sessions/{cast.session.id}/events/{sequence}/"
         assert f"/t/{cast.slug}/{address}" in page
         assert cast.operator.get(cast.url(address)).status_code == 200
+
+
+def test_what_no_provider_reported_is_no_nought(cast: Cast) -> None:
+    path = f"sessions/{cast.session.id}/"
+    rows = RequestRow.objects.filter(session_id=cast.session.id)
+    silent = {"fresh": 900, "output": 5}
+    silent |= dict.fromkeys(("cache_read", "cache_write_5m", "cache_write_1h"))
+    rows.update(usage=silent)
+    page = cast.page(path)
+    for bucket in ("Read from", "Written to"):
+        assert f'<td>{bucket} cache</td><td class="n"><small>not reported</small></td>' in page
+    assert "not reported written" in cast.page(f"{path}f/peek/")
+    row = rows[0]
+    row.usage |= {"cache_write_5m": 0}
+    row.save(update_fields=["usage"])
+    assert '<td>Written to cache</td><td class="n">0</td>' in cast.page(path)
+
+
+def test_a_run_that_is_over_waits_for_no_answer(cast: Cast) -> None:
+    session = LiveSession(cast.tenant, title="Given up").ask("Go on.")
+    assert "not yet" in cast.page(f"sessions/{session.id}/")
+    assert session.run is not None
+    for outcome, words in (
+        ("failed", "nothing: the run failed"),
+        ("cancelled", "nothing: the run was cancelled"),
+    ):
+        end_run(actor=session.actor, run_id=session.run, spec=EndRun(outcome=outcome))  # type: ignore[arg-type]
+        page = cast.page(f"sessions/{session.id}/")
+        assert words in page
+        assert "not yet" not in page
+        assert "no request</span>" in page
+        assert "0 requests, peak" not in page
+        session.ask("Once more.")

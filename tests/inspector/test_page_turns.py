@@ -5,8 +5,13 @@ from __future__ import annotations
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from ctxengine.ledger.models import ItemRow
-from tests.inspector.conftest import Cast
+from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.trust.levels import Trust
+from ctxengine.ledger.models import ItemRow, Role, Tenant
+from tests.cast import AT
+from tests.factories import make_person
+from tests.inspector.conftest import Cast, client_of
+from tests.shrinking import Shrinker
 
 
 def result_of(cast: Cast) -> str:
@@ -61,3 +66,39 @@ def test_evidence_shows_its_forms_and_a_recall_with_its_cost(cast: Cast) -> None
         cast.operator.get(cast.url(f"sessions/{cast.session.id}/evidence/3.0/")).status_code == 404
     )
     assert f"/evidence/{item}/" in cast.page(f"sessions/{cast.session.id}/items/{item}/")
+
+
+def test_what_was_left_out_is_never_said_to_stand_whole(db: None) -> None:
+    runtime = Shrinker()
+    runtime.talk(3)
+    # A cut that no summary came with; the next one has its own.
+    floor = {
+        "class": "history",
+        "floor_sequence": runtime.row.content_sequence + 1,
+        "model": runtime.model,
+        "plan_total": 1_000_000,
+        "policy": "",
+        "before": 9_000,
+        "after": 0,
+        "items": 6,
+        "forced_by": "a request",
+    }
+    cut = EventDraft(type=EventType.YIELD_APPLIED, trust=Trust.PLATFORM, payload=floor)
+    runtime.log.append([cut], expected=None, at=AT)
+    runtime.talk(3)
+    runtime.shrink(through=runtime.row.content_sequence)
+    said = [event.sequence for event in runtime.events(EventType.USER_MESSAGE)]
+    runtime.mark(str(said[3]), "pinned")
+    runtime.mark(str(said[5]), "pinned")
+    runtime.ask("And now?")
+    runtime.assemble()
+    tenant = Tenant.objects.get(id=runtime.actor.tenant_id)
+    cast = Cast(tenant, runtime, *[client_of(make_person(tenant, Role.OPERATOR))] * 2)  # type: ignore[arg-type]
+    turns = cast.data(f"sessions/{runtime.session}/turns.json")
+    assert [turn["form"] for turn in turns] == ["out"] * 3 + ["whole", "out", "whole"]
+    assert ["cut" in turn["reason"] for turn in turns] == [True] * 3 + [False] * 3
+    for place, words in ((0, "left out"), (3, "whole"), (4, "left out")):
+        (stood, *_) = cast.data(f"sessions/{runtime.session}/items/{said[place]}.0.json")[
+            "standings"
+        ]
+        assert stood["form"] == words

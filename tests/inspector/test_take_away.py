@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 
 import pytest
 
+from ctxengine.engine.redaction.redact import redact
 from ctxengine.providers.adapters.addresses import PROVIDERS
 from inspector.curl import _DOORS, curl_of
+from inspector.markdown import text
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
 
 SECRET = "sk-ant-api03-" + "Ab3" * 31 + "AA"
+SECRET_WITH_MARKS = "sk-ant-api03-" + "A_b" * 31 + "AA"
+"""Its underscores mean something in Markdown."""
 
 
 def test_a_ticket_is_one_inert_file_with_the_page_s_figures(cast: Cast) -> None:
@@ -62,13 +67,37 @@ def test_markdown_holds_the_page_s_figures_and_no_markup_of_others(cast: Cast) -
     text = response.getvalue().decode()
     assert SECRET not in text
     assert "1 recognised" in text
-    assert r"\*bold\* \| \[x\](javascript:alert(1)) \<b\>" in text
+    assert "- session: `*bold* | [x](javascript:alert(1)) <b>`, `" in text
     head, fence, body = text.partition("````json\n")
     assert fence and body.rstrip().endswith("````")
     assert "onerror" not in head and "Not a heading" not in head
     total = cast.data(f"requests/{request}.json")["frame"]["request"]["total_tokens"]
     assert f"| Sum | {total:,} |" in head
     assert len(re.findall(r"^\| \d+ \|", head, re.M)) == 15
+
+
+@pytest.mark.parametrize("way", ["ticket", "markdown"])
+def test_a_secret_is_masked_wherever_in_a_file_it_stands(cast: Cast, way: str) -> None:
+    session = LiveSession(cast.tenant, title=f"Use {SECRET_WITH_MARKS}")
+    session.ask(f"Keep {SECRET}.").answer("Kept.")
+    response = cast.viewer.get(cast.url(f"requests/{session.requests[0]}/{way}"))
+    text = html.unescape(response.getvalue().decode())
+    assert "Use [secret:" in text
+    assert redact(text.replace("\\", "")).masked == 0
+    assert "2 recognised" in text
+
+
+def test_words_of_others_name_nobody_and_link_nowhere_in_a_tracker() -> None:
+    told = text("@name #12 a/b#3 GH-4 see https://x.y or www.x.y, *not* ![x]")
+    for left, right in ("@n", "#1", "#3", ("GH-", "4"), (":", "//"), ("www", ".")):
+        assert f"{left}<!-- -->{right}" in told
+    assert told.endswith(r"\*not\* \!\[x\]")
+
+
+def test_the_twin_names_every_file_that_the_page_offers(cast: Cast) -> None:
+    address = f"requests/{cast.session.requests[0]}/take-away"
+    offered = re.findall(r'<a href="([^"]+)" download>', cast.page(f"{address}/"))
+    assert sorted(cast.data(f"{address}.json")["files"].values()) == sorted(offered)
 
 
 def test_the_command_sends_the_exact_body(cast: Cast, tmp_path: object) -> None:

@@ -57,6 +57,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
         b" " * (MAX_FILE_BYTES + 1), 1
     ),
     "gzip in gzip": lambda: gzip.compress(gzip.compress(FILE)),
+    "gzip of nothing but ends": lambda: gzip.compress(b"") * 50_000,
     "gzip that ends early": lambda: gzip.compress(FILE)[:-9],
     "gzip and something behind it": lambda: gzip.compress(b"") + b"\0" * 50,
     "zip": lambda: zipped(b" " * 3_000_000),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxengine.engine.events import EventType
-from ctxengine.ledger.models import AuditEntry, Body
+from ctxengine.ledger.models import AuditEntry, Body, Calibration
 from ctxengine.service.compactions import compactions_of
 from ctxengine.service.prove import replay_request
 from ctxengine.service.specs import PolicySpec, ServiceError
@@ -140,7 +140,17 @@ def test_pressure_installs_a_summary_of_exactly_what_the_cut_drops() -> None:
     assert built.budget["request"] <= built.budget["usable"]
     reasons = {(span["row"], span["reason"]) for span in built.manifest["spans"]}
     assert {(10, "summarised"), (9, "summarised")} <= reasons
+    # The request that made it names it as each later one does.
+    (first,) = [row for row in runtime.requests if str(row.id) == made.payload["forced_by"]]
+    for manifest in (first.manifest, built.manifest):
+        told = [span["numbers"] for span in manifest["spans"] if span["reason"] == "summarised"]
+        assert told[0] == {"depth": 1, "event": made.sequence}
     runtime.all_proven()
+    runtime.undo(made.sequence)
+    (undone,) = runtime.events(EventType.COMPACTION_UNDONE)
+    verdict, room = undone.payload["verdict"], built.budget["body"]
+    assert runtime.row.tokens > room >= verdict["recached_tokens"] > 0
+    assert 0 < -verdict["saved_tokens"] <= room
 
 
 def test_under_a_policy_without_compaction_the_bare_cut_says_so() -> None:
@@ -166,6 +176,27 @@ def test_a_refusal_is_one_event_and_the_same_answer_again() -> None:
         assert (refused.value.code, refused.value.extra["remedy"]) == ("no_progress", "child_run")
     (event,) = runtime.events(EventType.COMPACTION_REFUSED)
     assert event.payload["reason"] == "no_progress"
+
+
+def test_where_nothing_was_merged_yet_no_refusal_says_so() -> None:
+    runtime = Shrinker(window=30_000)
+    runtime.talk(6)
+    runtime.shrink(through=runtime.row.content_sequence)
+    runtime.talk(6)
+    # Receipts showed that the model counts more: of the same window less is left, for summaries too.
+    Calibration.objects.update_or_create(
+        tenant_id=runtime.actor.tenant_id,
+        provider=runtime.provider,
+        model=runtime.model,
+        defaults={"factor_millionths": 2_500_000, "samples": 50, "updated_at": AT},
+    )
+    through = runtime.row.content_sequence
+    runtime.ask("And now?")
+    with pytest.raises(ServiceError) as refused:
+        runtime.shrink(through=through, preview=True)
+    assert refused.value.code == "depth_exceeded"
+    assert "leave no room" in refused.value.detail
+    assert "merged" not in refused.value.detail
 
 
 def test_an_erased_summary_leaves_its_digest_and_its_range() -> None:

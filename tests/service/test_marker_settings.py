@@ -51,6 +51,8 @@ def test_a_message_of_many_blocks_gets_a_marker_within_reach_and_keeps_it() -> N
     assert built.cache["predicted"]["lost"] == 0
     assert len(names(built)) <= 4
     assert names(before)[:2] == ["after_tools", "after_system"]
+    tools, system = before.cache["markers"][:2]
+    assert 0 < tools["tokens"] == before.manifest["rows"][4]["tokens"] < system["tokens"]
     again = runtime.assemble()
     assert again.request_id == built.request_id
     assert again.body == built.body

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from ctxengine.engine.boundary.checkpoint import Checkpoint, contract_of
 from ctxengine.engine.boundary.failures import (
+    MENDED_OUTSIDE,
     CompactionError,
     ContextLengthError,
     held_back,
@@ -320,7 +321,9 @@ class BoundaryContext:
             "retry_after_s": error.retry_after_s if error else None,
             "prefix_sha256": work.prefix,
         }
-        self._finished = (Finished(payload, self._now()), *self._finished)[:50]
+        if error is None or error.reason not in MENDED_OUTSIDE:
+            # What bars nothing must not push out what does.
+            self._finished = (Finished(payload, self._now()), *self._finished)[:50]
         self._emit("finished", payload)
 
     def _sound(self, point: Checkpoint, older: Mapping[int, tuple[Checkpoint, str]]) -> bool:

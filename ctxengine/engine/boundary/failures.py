@@ -34,6 +34,16 @@ FAILURES: tuple[FailureKind, ...] = (
         "Set its key and its address; the next request asks it then.",
     ),
     FailureKind(
+        "worker_unconfigured",
+        "The worker that compacts has no key, or no allowed address, for the provider.",
+        f"Give it those that the web process has. {_BY_HAND}",
+    ),
+    FailureKind(
+        "redirected",
+        "The provider's address answers with a redirect, which is not followed.",
+        f"List the final address. {_BY_HAND}",
+    ),
+    FailureKind(
         "native_unsupported",
         "The provider, as it is reached here, has no native compaction.",
         f"Use an address and a model that compact, or a model without native support. {_NEXT_RUN}",
@@ -174,7 +184,7 @@ FAILURES: tuple[FailureKind, ...] = (
 """Every code that a compaction can fail with. None of them changes the messages or the last valid checkpoint."""
 
 MENDED_OUTSIDE: Final = frozenset({"missing_configuration"})
-"""Codes of what can be seen to be mended before anybody is asked: they bar nothing once it is."""
+"""Codes of failures that nothing was sent for, since what is missing is seen beforehand: they bar nothing, and none counts."""
 
 FAILURE_OF: Final = {kind.code: kind for kind in FAILURES}
 
@@ -263,7 +273,10 @@ def held_back(finished: Sequence[Ended], prefix: str) -> Held | None:
     for event in finished:
         if event.payload["outcome"] == "completed":
             break
-        if event.payload["outcome"] == "failed" and event.payload["prefix_sha256"] == prefix:
+        said = event.payload
+        if said["outcome"] != "failed" or said["code"] in MENDED_OUTSIDE:
+            continue
+        if said["prefix_sha256"] == prefix:
             failed.append(event)
     if not failed:
         return None

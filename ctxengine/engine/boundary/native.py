@@ -13,6 +13,7 @@ from ctxengine.engine.boundary.note_text import archive_notice, note_text
 from ctxengine.engine.boundary.recovery import View, narrowed, selected
 from ctxengine.engine.boundary.work import Made, NativeAnswer, NativePort, Work, checkpoint_for
 from ctxengine.engine.compaction.net_cost import is_progress
+from ctxengine.engine.history.opening import opening_of
 from ctxengine.engine.lexeme import LexemeError, parse
 from ctxengine.engine.wire.base import WireApi
 from ctxengine.engine.wire.rule import loads
@@ -33,19 +34,23 @@ def make_window(work: Work, port: NativePort, *, recovers: bool) -> Made:
     answer = port.compact(_input(work, view))
     items = checked(work.renderer.api, answer)
     notice = archive_notice(_point(work, view, 0))
-    after = (*work.fragments(work.retained), *work.fragments([*work.tail, *work.active]))
-    beside = port.count(work.body((), after))
-    whole = port.count(work.body(items, (*work.spoken(notice), *after)))
-    tokens = max(1, whole - beside - (work.counter.text(notice) if notice else 0))
-    if not view.left_out and not is_progress(work.covered.tokens, tokens):
+    after = [*work.retained, *work.tail, *work.active]
+    shown = work.fragments(after)
+    opening = opening_of(after)
+    beside = port.count(work.body((), (*work.spoken(opening), *shown)))
+    whole = port.count(work.body(items, (*work.spoken(notice), *shown)))
+    adds = whole - beside + _tokens(work, opening) - _tokens(work, notice)
+    if not view.left_out and not is_progress(work.covered.tokens, max(1, adds)):
         raise CompactionError("not_reducing")
     if whole > work.available:
         raise CompactionError("recovery_oversized" if view.recovered else "not_reducing")
+    # A provider that reads nothing in front of its own window counts less with it than without: no size of the window.
+    estimate = min(whole, sum(_tokens(work, item) for item in items))
     return Made(
-        _point(work, view, tokens),
+        _point(work, view, adds if adds > 0 else estimate),
         window_text(items),
         items=len(items),
-        counted="counted",
+        counted="counted" if adds > 0 else "estimated",
         calls=counts + 3,
     )
 
@@ -104,8 +109,14 @@ def _input(work: Work, view: View) -> bytes:
     # A note made for another provider is read as what it is, in front of what came after it.
     told = note_text(base, work.note, work.session.nonce_key) if base and work.note else ""
     shown = work.fragments(units, as_pointers=elided, over=True)
+    if not work.window and not told:
+        told = opening_of(units)
     fragments = (*work.spoken(told), *shown, *work.spoken(notice))
     return work.body(work.window, fragments, compacts=True)
+
+
+def _tokens(work: Work, text: str) -> int:
+    return work.counter.text(text) if text else 0
 
 
 def _point(work: Work, view: View, tokens: int) -> Checkpoint:

@@ -38,7 +38,7 @@ class NoteAnswer(NamedTuple):
 
 
 class NotePort(Protocol):
-    """A model that writes notes. Everything it raises is a `CompactionError`."""
+    """A model that writes notes. Everything it raises is a `CompactionError`; see `NativePort`."""
 
     counter: TokenCounter
     """Counts as the writer's model does."""

@@ -38,7 +38,10 @@ def gaps_text(gaps: Sequence[str]) -> str:
 
 
 def _opening(part: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|[.;!?\n])\s*(?:\d+[.)]\s*)?{part}\s*[:：\n]", re.IGNORECASE)
+    return re.compile(
+        rf"(?:^|[.;!?\n])\s*(?:(?:[-–—•+]|\d+[.)])\s*)*{part}\s*(?:\([^()\n]*\)\s*)?[:：\n]",
+        re.IGNORECASE,
+    )
 
 
 _MARKS = str.maketrans("", "", "*_#>")

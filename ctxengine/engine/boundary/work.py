@@ -40,7 +40,10 @@ class NativeAnswer(NamedTuple):
 
 
 class NativePort(Protocol):
-    """A provider that compacts and counts. Everything it raises is a `CompactionError`."""
+    """A provider that compacts and counts. Everything it raises is a `CompactionError`.
+
+    `missing_configuration` bars no further try: it is for a call that could not be sent, never for one that was.
+    """
 
     def count(self, body: bytes) -> int:
         """Exact input tokens of a body; `count_unavailable` where there is no such count."""

@@ -16,7 +16,11 @@ def opening_line(history: Sequence[Unit], log: UnitSource, boundary: EventSeq) -
     Args:
         boundary: where the open run begins: it opens the conversation where there is no history.
     """
-    shown = history[0] if history else next(iter(log.units(boundary, EventSeq(boundary + 1))), None)
-    if shown is None or shown.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
+    return opening_of(history or log.units(boundary, EventSeq(boundary + 1)))
+
+
+def opening_of(shown: Sequence[Unit]) -> str:
+    """That line for units in front of which nothing else stands."""
+    if not shown or shown[0].items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
         return ""
     return OPENING_TEXT

@@ -117,7 +117,7 @@ def tell(conversation: Conversation, answer: Answer, where: str, *, at: str | No
             RepairAction.WARNED,
             "other_choices",
             where,
-            f"{answer.dropped} further choice(s) of the response are not part of the conversation.",
+            f"Further choices of the response that are not part of the conversation: {answer.dropped}.",
         )
 
 

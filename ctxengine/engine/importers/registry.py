@@ -149,7 +149,7 @@ def _checked(transcript: Transcript, name: str) -> Transcript:
         reported = sum(len(session.repairs) for session in transcript.sessions)
         raise NotATranscript(
             f"{name} looks like {transcript.format} but holds no message that can be read "
-            f"({reported + len(transcript.repairs)} thing(s) were set aside)."
+            f"(set aside: {reported + len(transcript.repairs)})."
         )
     return transcript
 

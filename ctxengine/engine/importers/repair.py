@@ -216,13 +216,14 @@ def _note_moves(
     if sorted(now) == wanted:
         code, what = "result_order", "were in another order than their calls"
     else:
-        code, what = "split_batch", "did not all stand directly behind their step"
+        code, what = "split_batch", "did not all stand directly behind it"
+    noun = "1 result" if len(places) == 1 else f"{len(places)} results"
     repairs.append(
         Repair(
             RepairAction.MOVED,
             code,
             drafts[step.place].where,
-            f"{len(places)} result(s) of this step {what}; now they follow it in call order.",
+            f"{noun} of this step {what}; now they follow it in call order.",
         )
     )
 

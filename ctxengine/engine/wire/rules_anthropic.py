@@ -20,6 +20,7 @@ _PREFILL_ALLOWED = re.compile(
 )
 _REASONING = ("thinking", "redacted_thinking")
 _SERVER = "srvtoolu_"
+_SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 
 
 def _answered_next(request: Request) -> Iterator[Found]:
@@ -81,6 +82,19 @@ def _open_server_turn(request: Request) -> Iterator[Found]:
                 yield Found(
                     block.path,
                     "While a server tool is open, the next user turn holds results only.",
+                )
+
+
+def _server_results_called(request: Request) -> Iterator[Found]:
+    called: set[str] = set()
+    for turn in request.turns:
+        called |= {block.text("id") for kind in _SERVER_CALLS for block in turn.of(kind)}
+        for block in turn.blocks:
+            if not block.type.endswith("_tool_result"):
+                continue
+            if block.text("tool_use_id") not in called:
+                yield Found(
+                    block.path, f"No call {block.text('tool_use_id')!r} stands before its result."
                 )
 
 
@@ -221,6 +235,7 @@ def _result(call_id: str) -> dict[str, Any]:
 
 _HELLO = _user(_text("Hello"))
 _SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+_FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 _TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
 _REFERENCE = {"type": "tool_reference", "tool_name": "gone"}
 _SHORT = {"cache_control": {"type": "ephemeral"}}
@@ -294,6 +309,13 @@ RULES = (
         "providers 2.1 A",
         _open_server_turn,
         *(_HELLO, _assistant(_SEARCH, _use("a")), _user(_result("a"), _text("And?"))),
+    ),
+    _rule(
+        "server.lone_result",
+        "The result of a server tool stands behind its call.",
+        "providers 2.1 A",
+        _server_results_called,
+        *(_HELLO, _assistant(_FOUND, _text("Here it is.")), _HELLO),
     ),
     _rule(
         "tools.name",

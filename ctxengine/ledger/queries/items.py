@@ -58,6 +58,8 @@ class ItemFilter:
     """Every item of this event is still wanted: spans end where units end."""
     kind: str = ""
     trust: str = ""
+    over_limit: bool | None = None
+    """Only items that are over an excerpt's limit, or only those within it; None: both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,10 @@ def _bounded(tenant_id: UUID, session_id: UUID, where: ItemFilter) -> QuerySet[I
         rows = rows.filter(kind=where.kind)
     if where.trust:
         rows = rows.filter(trust=where.trust)
+    if where.over_limit is not None:
+        rows = (
+            rows.filter(excerpt_limit__gt=0) if where.over_limit else rows.filter(excerpt_limit=0)
+        )
     return rows
 
 

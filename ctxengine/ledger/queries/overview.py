@@ -17,6 +17,7 @@ from ctxengine.ledger.models import (
     RunRow,
     SessionRow,
 )
+from ctxengine.ledger.queries.session import HELPED_NOTHING
 from ctxengine.ledger.queries.sums import Bill, usage_sums
 
 
@@ -95,6 +96,7 @@ def worst_sessions(tenant_id: UUID, since: datetime, *, limit: int = 8) -> tuple
     """Sessions with trouble in the window, severe first, then by number of incidents. Two queries."""
     grouped = (
         Event.objects.filter(tenant_id=tenant_id, type__in=_COUNTED, recorded_at__gte=since)
+        .exclude(HELPED_NOTHING)
         .order_by()
         .values("session_id", "type")
         .annotate(number=Count("sequence"))

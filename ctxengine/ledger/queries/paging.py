@@ -68,10 +68,24 @@ class Total:
     """Whether there are more than `number`, which were not counted."""
 
 
-def total_of(rows: QuerySet[Any, Any], *, most: int = 5_000) -> Total:
-    """Count rows up to a bound. One query, which reads no more of them than that."""
+COUNTED = 5_000
+"""Rows that a count reads at most."""
+
+
+def total_of(rows: QuerySet[Any, Any], *, most: int = COUNTED) -> Total:
+    """Count rows up to a bound. One query; where an index gives the rows it reads no more of them than that."""
     number = rows.order_by().values("pk")[: most + 1].count()
     return Total(min(number, most), number > most)
+
+
+def total_within(
+    every: QuerySet[Any, Any], rows: QuerySet[Any, Any], *, most: int = COUNTED
+) -> Total | None:
+    """Count rows that no index gives among those that one does; None where these are too many to look through.
+
+    Two queries. A bound on the matches alone would bound nothing: where they are few, all of `every` is read to find them.
+    """
+    return None if total_of(every, most=most).more else total_of(rows, most=most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,12 @@ def epochs(tenant_id: UUID, session_id: UUID) -> tuple[EpochLine, ...]:
     return tuple(_line(row) for row in rows)
 
 
+def newest_epochs(tenant_id: UUID, session_id: UUID, *, size: int) -> tuple[EpochLine, ...]:
+    """The newest epochs of a session, that many at most, newest first. One query."""
+    rows = PlanRow.objects.filter(tenant_id=tenant_id, session_id=session_id).order_by("-epoch")
+    return tuple(_line(row) for row in rows[:size])
+
+
 def plan_detail(tenant_id: UUID, session_id: UUID, epoch: int) -> PlanDetail | None:
     """One epoch with its pinned texts, or None. Two queries."""
     row = PlanRow.objects.filter(tenant_id=tenant_id, session_id=session_id, epoch=epoch).first()

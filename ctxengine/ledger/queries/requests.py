@@ -82,6 +82,11 @@ class RequestLine:
     created_at: datetime
 
     @property
+    def outlined(self) -> bool:
+        """Whether an import only outlined it: it has no rows to show until somebody opens it."""
+        return self.reconstructed and not self.request_sha256
+
+    @property
     def read_gap(self) -> int | None:
         """Reported minus predicted cache reads; None where either is unknown."""
         if self.predicted_read is None or self.usage.read is None:
@@ -109,6 +114,14 @@ def list_requests(tenant_id: UUID, query: RequestQuery) -> Page[RequestLine]:
     more = len(found) > query.size
     after = Cursor(shown[-1]["created_at"], shown[-1]["id"]).text() if more else ""
     return Page(tuple(_line(row, titles) for row in shown), after)
+
+
+def request_line(tenant_id: UUID, request_id: UUID) -> RequestLine | None:
+    """One request as a list shows it, or None when this tenant has no such request. Two queries."""
+    row = RequestRow.objects.filter(tenant_id=tenant_id, id=request_id).values(*_FIELDS).first()
+    if row is None:
+        return None
+    return _line(row, session_titles(tenant_id, {row["session_id"]}))
 
 
 def every_request(tenant_id: UUID, where: RequestFilter) -> Iterator[RequestLine]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Q
 
 from ctxengine.engine.derive import PREVIEW_CHARS
 from ctxengine.engine.events import EventType
@@ -175,6 +175,9 @@ ACT_TYPES = (
     EventType.WINDOW_LEARNED,
 )
 
+HELPED_NOTHING = Q(type=EventType.BUDGET_PRESSURE, payload__fits=False)
+"""Pressure that no request came of: the step stands under `context.budget.exceeded` alone."""
+
 _HEAD = tuple(SessionHead.__dataclass_fields__)
 
 
@@ -251,13 +254,14 @@ def strip(
     if not columns:
         return Strip((), (), first, first, total)
     low = columns[0].content_sequence if first > 1 else 0
-    acts = Event.objects.filter(
+    found = Event.objects.filter(
         tenant_id=tenant_id,
         session_id=session_id,
         type__in=ACT_TYPES,
         sequence__gt=low - 1,
         sequence__lte=max(max(c.content_sequence, c.act_sequence) for c in columns) + 4,
-    ).order_by("sequence")[:500]
+    )
+    acts = found.exclude(HELPED_NOTHING).order_by("sequence")[:500]
     return Strip(
         columns,
         tuple(Act(act.sequence, act.type, act.payload, act.recorded_at) for act in acts),

@@ -19,6 +19,7 @@ from ctxengine.ledger.queries.cached import (
     sessions_that_yielded,
 )
 from ctxengine.ledger.queries.paging import Cursor, Page
+from ctxengine.ledger.queries.session import HELPED_NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ def _by_facts(rows: QuerySet[SessionRow], where: SessionFilter) -> QuerySet[Sess
             session_id=OuterRef("id"),
             type=where.event,
             **bounds,
-        )
+        ).exclude(HELPED_NOTHING)
         if where.import_format == "live":
             # An import records all its events at one moment, that of the first.
             first = Event.objects.filter(

@@ -28,6 +28,8 @@ class Bill:
     """Of the reported ones, those that say nothing of cache reads: what they read, if anything, stands under `fresh`."""
     cache_unreported_prompt: int = 0
     """Prompts of these (tokens)."""
+    write_unreported: int = 0
+    """Of the reported ones, those that say nothing of cache writes."""
 
     @property
     def prompt(self) -> int:
@@ -49,6 +51,11 @@ class Bill:
         """Whether any request said what it read from a cache."""
         return self.reported > self.cache_unreported
 
+    @property
+    def write_reported(self) -> bool:
+        """Whether any request said what it wrote to a cache."""
+        return self.reported > self.write_unreported
+
 
 def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
     """Add up what was reported for these requests; figures that cannot be right are left out. One query."""
@@ -58,6 +65,7 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
 
     told = told_usage()
     silent = told & ~told_figure("cache_read")
+    unwritten = told & ~told_figure("cache_write_5m") & ~told_figure("cache_write_1h")
     found = rows.order_by().aggregate(
         sum_fresh=bucket("fresh"),
         sum_read=bucket("cache_read"),
@@ -69,6 +77,7 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
         silent_fresh=bucket("fresh", silent),
         silent_short=bucket("cache_write_5m", silent),
         silent_long=bucket("cache_write_1h", silent),
+        unwritten=Count("id", filter=unwritten),
         unusable=Count("id", filter=unusable_usage()),
         all=Count("id"),
     )
@@ -82,6 +91,7 @@ def usage_sums(rows: QuerySet[RequestRow]) -> Bill:
         found["unusable"],
         found["silent"],
         found["silent_fresh"] + found["silent_short"] + found["silent_long"],
+        found["unwritten"],
     )
 
 

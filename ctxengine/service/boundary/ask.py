@@ -10,7 +10,6 @@ from uuid import uuid4
 from django.db import transaction
 
 from ctxengine.engine.boundary.failures import (
-    MENDED_OUTSIDE,
     CompactionError,
     ContextLengthError,
     Held,
@@ -121,24 +120,24 @@ def _refuse_uncallable(session: SessionRow, run: RunRow, situation: Situation, w
     error = uncallable(work, native=situation.native)
     if error is None:
         return
-    newest = next(iter(situation.log.latest({EventType.BOUNDARY_FINISHED}, limit=1)), None)
-    known = newest.payload if newest is not None else {}
-    if (known.get("prefix_sha256"), known.get("code")) != (work.prefix, error.reason):
-        operation, name = str(uuid4()), str(run.id)
-        drafts = [
-            begun(operation=operation, work=work, native=situation.native, run=name),
-            finish(
-                operation=operation, outcome="failed", prefix=work.prefix, run=name, error=error
-            ),
-        ]
-        with transaction.atomic():
-            log_of(session).append(drafts, expected=None, at=utc_now())
+    operation, name = str(uuid4()), str(run.id)
+    drafts = [
+        begun(operation=operation, work=work, native=situation.native, run=name),
+        finish(operation=operation, outcome="failed", prefix=work.prefix, run=name, error=error),
+    ]
+    log = log_of(session)
+    with transaction.atomic():
+        log.lock()
+        newest = next(iter(log.latest({EventType.BOUNDARY_FINISHED}, limit=1)), None)
+        known = newest.payload if newest is not None else {}
+        if (known.get("prefix_sha256"), known.get("code")) != (work.prefix, error.reason):
+            log.append(drafts, expected=None, at=utc_now())
     raise error
 
 
 def _refuse_held(situation: Situation, work: Work) -> None:
     held = bar(situation, work)
-    if held is None or held.reason in MENDED_OUTSIDE:
+    if held is None:
         return
     now = utc_now()
     if held.again_at is None:

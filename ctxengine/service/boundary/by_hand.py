@@ -9,7 +9,7 @@ from ctxengine.service.access import still_open_session
 from ctxengine.service.bound_reasoning import open_run
 from ctxengine.service.boundary.ask import enqueue_checkpoint, refused
 from ctxengine.service.boundary.look import look
-from ctxengine.service.boundary.ports import reachable
+from ctxengine.service.boundary.ports import uncallable
 from ctxengine.service.boundary.wanted import WantedCheckpoint
 from ctxengine.service.compacted import Compacted
 from ctxengine.service.specs import Actor, Compact, ServiceError
@@ -43,8 +43,9 @@ def compact_by_hand(*, actor: Actor, session: SessionRow, spec: Compact) -> Comp
                 replaced_through=work.covered.cut - 1,
                 depth=1,
             )
-        if situation.native:
-            reachable(session.provider)
+        error = uncallable(work, native=situation.native)
+        if error is not None:
+            raise error
     except CompactionError as error:
         raise refused(error) from error
     wanted = WantedCheckpoint(

@@ -23,7 +23,7 @@ from ctxengine.service.access import session_of
 from ctxengine.service.bound_reasoning import open_run
 from ctxengine.service.boundary.install import begun, finish, install
 from ctxengine.service.boundary.look import look
-from ctxengine.service.boundary.ports import ServiceNative, ServiceNotes
+from ctxengine.service.boundary.ports import ServiceNative, ServiceNotes, at_work
 from ctxengine.service.boundary.wanted import WantedCheckpoint
 from ctxengine.service.clock import utc_now
 from ctxengine.service.jobs.context import JobContext
@@ -78,8 +78,9 @@ class _Operation:
         except CompactionError as error:
             if error.reason == "cancelled":
                 self._broken_off()
-            self._end(error)
-            raise JobFailed(error.reason, error.message) from error
+            ended = at_work(error)
+            self._end(ended)
+            raise JobFailed(ended.reason, ended.message) from error
         except BaseException as error:
             self._end_at_last(error)
             raise

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict, TypeVar
 from uuid import UUID
 
-from ctxengine.engine.boundary.failures import FAILURE_OF, CompactionError
+from ctxengine.engine.boundary.failures import FAILURE_OF, MENDED_OUTSIDE, CompactionError
 from ctxengine.engine.boundary.note import NoteAnswer
 from ctxengine.engine.boundary.work import NativeAnswer, Work
 from ctxengine.engine.plan.plan import Plan
@@ -63,6 +63,9 @@ def typed(error: ProviderError) -> CompactionError:
     exact = next(
         (word for word in named if word in FAILURE_OF and word.startswith("compaction")), ""
     )
+    if error.code == "not_allowed" and error.status is not None:
+        # An address that may be called, and points elsewhere: something was sent.
+        return CompactionError("redirected")
     code = exact or _CODES.get(error.code, error.code)
     return CompactionError(code, retry_after_s=error.retry_after_s)
 
@@ -103,6 +106,11 @@ def chosen_writer(work: Work) -> Writer:
         input_tokens=work.covered.tokens,
         output_tokens=work.session.plan.policy.summary_max_output_tokens,
     )
+
+
+def at_work(error: CompactionError) -> CompactionError:
+    """What a failure means once an operation has begun: its asker could call, so what is missing the worker lacks."""
+    return CompactionError("worker_unconfigured") if error.reason in MENDED_OUTSIDE else error
 
 
 def uncallable(work: Work, *, native: bool) -> CompactionError | None:

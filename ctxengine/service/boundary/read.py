@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,11 +17,10 @@ from ctxengine.engine.boundary.checkpoint import (
 from ctxengine.engine.boundary.failures import FAILURE_OF
 from ctxengine.engine.compaction.acts import BOUNDARY_KINDS
 from ctxengine.engine.events import EventType
-from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.standing import history_acts
 from ctxengine.ledger.log import PostgresLog
-from ctxengine.ledger.models import SessionRow
+from ctxengine.ledger.models import SessionRow, UnitRow
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.boundary.look import marks_of
 from ctxengine.service.specs import Actor
@@ -154,10 +154,11 @@ def _lines(
     contract = contract_of(plan_from(log, plan_row_of(session)))
     marks, below = marks_of(log), log.head().sequence + 1
     acts, alive = history_acts(log), made_checkpoints(log)
+    points = [checkpoint_of(event) for event in events]
+    tokens = _tokens_of(session, {shown for point in points for shown in point.shown})
     found: list[CheckpointLine] = []
     standing = False
-    for event in events:
-        point = checkpoint_of(event)
+    for event, point in zip(events, points, strict=True):
         text = log.body(event.body.id) if event.body is not None else None
         sound = holds(point, log, contract=contract, marks=marks, below=below)
         if event.sequence in undone:
@@ -175,11 +176,15 @@ def _lines(
                 event.body.length if event.body else 0,
                 text if point.kind == "note" else None,
                 None if event.sequence in undone else undo_bar(acts, alive, event),
-                sum(
-                    unit.tokens
-                    for shown in point.shown
-                    for unit in log.units(EventSeq(shown), EventSeq(shown + 1))
-                ),
+                sum(tokens.get(shown, 0) for shown in point.shown),
             )
         )
     return found
+
+
+def _tokens_of(session: SessionRow, units: Collection[int]) -> dict[int, int]:
+    """Tokens of units (our count), by the sequence that opens each."""
+    rows = UnitRow.objects.filter(
+        tenant_id=session.tenant_id, session_id=session.id, sequence__in=units
+    )
+    return dict(rows.values_list("sequence", "tokens"))

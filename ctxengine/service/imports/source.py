@@ -1,7 +1,8 @@
 """Where a transcript's text comes from: bytes at hand, or a file that is read line by line (design 7.17).
 
-A small file is held whole. A long one is read twice from disk: for its digest, then for its lines. Where those are JSON lines
-of a conversation, what is held of it is what its entries are known by; a document is one value and has to be held whole.
+Bytes at hand (REST, a small upload, a small file) are held whole, unpacked where they are packed. A file on disk that is long
+or packed is read twice from there: for its digest, then for its lines. Where those are JSON lines of a conversation, what is
+held of it is what its entries are known by; a document is one value and has to be held whole.
 """
 
 from __future__ import annotations
@@ -9,31 +10,29 @@ from __future__ import annotations
 import gc
 import hashlib
 import io
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from ctxengine.engine.importers.registry import read
 from ctxengine.engine.importers.transcript import Transcript
+from ctxengine.service.imports.packed import MAGIC_BYTES, is_packed, unpacked
 from ctxengine.service.imports.shelf_file import shelf
+from ctxengine.service.imports.unreadable import Unreadable
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 """Largest transcript that is read, unpacked."""
 STREAMED_FROM = 8 << 20
-"""Bytes of a file from which it is read line by line; a packed one always is, since its length says nothing."""
+"""Bytes of a file on disk from which it is read line by line; a packed one always is, since its length says nothing."""
 
-_GZIP = b"\x1f\x8b"
 _SNIFFED_BYTES = 65_536
 _CHUNK = 1 << 20
 _COLLECTED = 8 << 20
 """Bytes of lines after which what reading them left behind is collected."""
-
-
-class Unreadable(Exception):
-    """Nothing can be taken from the file, and why."""
 
 
 class Source(ABC):
@@ -132,7 +131,7 @@ def problem_of(path: Path) -> str:
         return f"The file has {_megabytes(size)}; at most {_megabytes(MAX_FILE_BYTES)} are read. Split it."
     with path.open("rb") as file:
         head = file.read(_SNIFFED_BYTES)
-    if b"\0" in head and not head.startswith(_GZIP):
+    if b"\0" in head and not is_packed(head):
         return "The file is binary: it holds zero bytes."
     return ""
 
@@ -144,14 +143,14 @@ def is_long(path: Path) -> bool:
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
-        packed = file.read(len(_GZIP)) == _GZIP
+        packed = is_packed(file.read(MAGIC_BYTES))
     return packed or path.stat().st_size >= STREAMED_FROM
 
 
 def _text(data: bytes) -> str:
     if not data:
         raise Unreadable("The file is empty.")
-    if data[:2] == _GZIP:
+    if is_packed(data):
         data = _unpacked(data)
     if len(data) > MAX_FILE_BYTES:
         raise _too_long()
@@ -162,15 +161,12 @@ def _text(data: bytes) -> str:
 
 
 def _unpacked(data: bytes) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31)
     out = io.BytesIO()
-    try:
+    for piece in unpacked([data]):
+        out.write(piece)
         # Unpacking stops at the limit, so that a small file cannot fill the memory.
-        out.write(unpacker.decompress(data, MAX_FILE_BYTES + 1))
-    except zlib.error as error:
-        raise Unreadable(f"The gzip data is damaged: {error}.") from error
-    if not unpacker.eof and out.tell() <= MAX_FILE_BYTES:
-        raise Unreadable("The gzip data is truncated.")
+        if out.tell() > MAX_FILE_BYTES:
+            raise _too_long()
     return out.getvalue()
 
 
@@ -200,21 +196,9 @@ def _handed_over(pieces: list[bytes]) -> bytes:
 
 
 def _unpacked_chunks(file: _Watched) -> Iterator[bytes]:
-    chunk = file.read(_CHUNK)
-    if not chunk.startswith(_GZIP):
-        while chunk:
-            yield chunk
-            chunk = file.read(_CHUNK)
-        return
-    unpacker = zlib.decompressobj(wbits=31)
-    while chunk and not unpacker.eof:
-        try:
-            yield unpacker.decompress(chunk, _CHUNK)
-        except zlib.error as error:
-            raise Unreadable(f"The gzip data is damaged: {error}.") from error
-        chunk = unpacker.unconsumed_tail or file.read(_CHUNK)
-    if not unpacker.eof:
-        raise Unreadable("The gzip data is truncated.")
+    first = file.read(_CHUNK)
+    chunks = chain([first], iter(partial(file.read, _CHUNK), b""))
+    return unpacked(chunks) if is_packed(first) else chunks
 
 
 def _decoded(lines: Iterator[bytes]) -> Iterator[str]:

@@ -21,8 +21,7 @@ _KEPT_S = 2 * 24 * 3600
 
 def stage(chunks: Iterable[bytes]) -> str:
     """Write an upload to a file that only this system's user can read, and give its name."""
-    folder = _folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = made_folder()
     drop_forgotten()
     name = uuid4().hex
     path = folder / name
@@ -50,6 +49,17 @@ def staged(name: str) -> Path:
 def discard(name: str) -> None:
     """Remove a staged file; one that is gone already stays gone."""
     staged(name).unlink(missing_ok=True)
+
+
+def made_folder() -> Path:
+    """The folder of uploads, closed to others; made where it is missing.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = _folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
 
 
 def _folder() -> Path:

@@ -16,8 +16,22 @@ KIND = "transcript.import"
 _NAME_CHARS = 200
 
 
-def start_import(*, actor: Actor, name: str, chunks: Iterable[bytes], dry_run: bool = False) -> Job:
+def start_import(
+    *,
+    actor: Actor,
+    name: str,
+    chunks: Iterable[bytes],
+    dry_run: bool = False,
+    single_flight: str = "",
+) -> Job:
     """Keep an uploaded file and ask for the job that imports it.
+
+    Args:
+        actor: who asks.
+        name: what the file is called.
+        chunks: its content.
+        dry_run: whether it is a rehearsal.
+        single_flight: where an unfinished job of the tenant has this key, that one is returned and nothing is kept.
 
     Raises:
         OSError: the file cannot be kept.
@@ -26,13 +40,17 @@ def start_import(*, actor: Actor, name: str, chunks: Iterable[bytes], dry_run: b
     kept = stage(chunks)
     try:
         with transaction.atomic():
-            return enqueue(
+            job = enqueue(
                 actor=actor,
                 kind=KIND,
                 arguments={"staged": kept, "name": shown, "dry_run": dry_run},
                 subject=shown,
+                single_flight=single_flight,
                 cause="rehearsal of an upload" if dry_run else "upload",
             )
     except BaseException:
         discard(kept)
         raise
+    if job.arguments["staged"] != kept:
+        discard(kept)
+    return job

@@ -68,9 +68,9 @@ def compact_working_set(*, actor: Actor, session: SessionRow, spec: Compact) -> 
         if spec.preview:
             return told
         # The plan itself is the next run's business: only the packet is written.
-        drafts = drafts_of(session, plan, planning, planned, run=None)[:1]
+        (packet, _) = drafts_of(session, plan, planning, planned, run=None, asked_by=actor.label)
         with transaction.atomic():
-            log.append(drafts, expected=head.sequence, at=utc_now(), key=actor.idempotency_key)
+            log.append([packet], expected=head.sequence, at=utc_now(), key=actor.idempotency_key)
             record_audit(
                 actor=actor,
                 action="history.compacted",

@@ -70,13 +70,26 @@ def start_drafts(
 
 
 def drafts_of(
-    session: SessionRow, plan: Plan, planning: Planning, planned: Planned, *, run: str | None
+    session: SessionRow,
+    plan: Plan,
+    planning: Planning,
+    planned: Planned,
+    *,
+    run: str | None,
+    asked_by: str = "",
 ) -> list[EventDraft]:
-    """The events of a plan: its new packet, if any, then the plan itself."""
+    """The events of a plan: its new packet, if any, then the plan itself.
+
+    Args:
+        asked_by: who asks for the packet itself; empty where the plan needs it.
+    """
     drafts = []
     if planned.packet is not None:
         made_for = MadeFor(
-            planning.fixed.total, plan.model, plan.policy.label, planned.record.reason.value
+            planning.fixed.total,
+            plan.model,
+            plan.policy.label,
+            asked_by or planned.record.reason.value,
         )
         drafts.append(
             compaction_draft(

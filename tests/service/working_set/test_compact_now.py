@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from ctxengine.engine.compaction.packet import PACKET_REASON
 from ctxengine.engine.events import EventType
 from ctxengine.service.compact import compact
 from ctxengine.service.compacted import Compacted
-from ctxengine.service.compactions import compactions_of
+from ctxengine.service.compactions import CompactionLine, compactions_of
+from ctxengine.service.compactors import MadeFor, compaction_draft
 from ctxengine.service.specs import Compact, ServiceError, UndoCompaction
 from ctxengine.service.undo_compaction import undo_compaction
-from tests.cast import Runtime
+from tests.cast import AT, Runtime
 from tests.service.working_set.test_loop import live, opened, plans, verdicts
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +23,23 @@ pytestmark = pytest.mark.django_db
 def by_hand(runtime: Runtime, **fields: Any) -> Compacted:
     spec = Compact.model_validate(fields)
     return compact(actor=runtime.actor, session_id=runtime.session, spec=spec)
+
+
+def one_of_two_stands(runtime: Runtime, older: CompactionLine) -> None:
+    """Another packet over the same turns takes the place of the one before."""
+    assert older.result is not None
+    again = compaction_draft(
+        older.result,
+        came_with=(),
+        made_for=MadeFor(older.event.payload["plan_total"], runtime.model, "", "somebody"),
+        run=None,
+        owner="",
+        reason=PACKET_REASON,
+    )
+    runtime.log.append([again], expected=None, at=AT)
+    listed = compactions_of(actor=runtime.actor, session_id=runtime.session).lines
+    assert [line.state for line in listed[:2]] == ["standing", "superseded"]
+    assert listed[1].event.sequence == older.event.sequence
 
 
 def test_the_packet_made_by_hand_is_the_one_the_next_run_uses() -> None:
@@ -37,6 +56,8 @@ def test_the_packet_made_by_hand_is_the_one_the_next_run_uses() -> None:
     assert len(runtime.events(EventType.COMPACTED)) == before + 1
     listed = compactions_of(actor=runtime.actor, session_id=runtime.session)
     assert {line.state for line in listed.lines} == {"standing"}
+    assert listed.lines[0].event.payload["forced_by"] == runtime.actor.label
+    one_of_two_stands(runtime, listed.lines[0])
     undo_compaction(
         actor=runtime.actor,
         session_id=runtime.session,
