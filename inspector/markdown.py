@@ -66,7 +66,7 @@ def markdown_of(
     if body:
         parts.append("As it was handed out, but for masked secrets.")
     secrets = f"{number(masked)} recognised" if masked else "none recognised"
-    parts.append(f"Secrets masked in all of this: {secrets}.")
+    parts.append(f"Secrets masked in what this was made of: {secrets}.")
     if body:
         parts.append(fenced(body, "json"))
     return "\n\n".join(parts) + "\n"

@@ -51,7 +51,7 @@ def server_call_open(active: Sequence[Unit]) -> bool:
 
 def serves(unit: Unit) -> bool:
     """Whether a unit holds a call of a tool that the provider runs, or the result of one."""
-    return any(_is_served(part) for item in unit.items for part in item.parts)
+    return any(True for _ in _served(unit))
 
 
 def served_in(unit: Unit) -> Served:
@@ -91,7 +91,7 @@ def unsent_calls(
             continue
         seen |= mine.named
         if lone_results:
-            found |= {known for known in mine.results - seen if known[1]}
+            found |= mine.results - seen
         if not mine.calls <= mine.results:
             found |= _abandoned(shown, place, served, over)
     return frozenset(name for _, name in found)
@@ -151,7 +151,8 @@ def _abandoned(
 
 def _served(unit: Unit) -> Iterator[ForeignPart]:
     for item in unit.items:
-        for part in item.parts:
+        # What a client's own tool hands on of another conversation is its text.
+        for part in item.parts if item.kind is not ItemKind.TOOL_RESULT else ():
             if isinstance(part, ForeignPart) and _is_served(part):
                 yield part
 
@@ -163,7 +164,10 @@ def _is_served(part: Part) -> bool:
 
 
 def _without(unit: Unit, unsent: Collection[str], api: str) -> Unit:
-    items = [_noted(item, unsent, api) for item in unit.items]
+    items = [
+        item if item.kind is ItemKind.TOOL_RESULT else _noted(item, unsent, api)
+        for item in unit.items
+    ]
     if all(now is was for now, was in zip(items, unit.items, strict=True)):
         return unit
     return replace(unit, items=tuple(items))

@@ -8,7 +8,7 @@ was read with it, which must be the first of them: an append compares that head,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from threading import local
@@ -30,6 +30,8 @@ class Read(NamedTuple):
 
     sql: str
     values: Sequence[Any]
+    prepared: bool = True
+    """False: planned for these values each time, where a plan for the mean session would be wrong for a long one."""
 
 
 class _Ahead(local):
@@ -58,9 +60,9 @@ def let_go() -> None:
         _AHEAD.rows.clear()
 
 
-def fetch(sql: str, values: Sequence[Any]) -> Rows:
+def fetch(sql: str, values: Sequence[Any], prepared: bool = True) -> Rows:
     """The rows of a SELECT: those read ahead, the first time, else those of now."""
-    read = Read(sql, values)
+    read = Read(sql, values, prepared)
     if _AHEAD.rows:
         rows = _AHEAD.rows.pop(_key(read), None)
         if rows is not None:
@@ -72,10 +74,12 @@ def _together(reads: Sequence[Read]) -> list[Rows]:
     if not reads:
         return []
     with connection.cursor() as cursor:
-        names = _prepared(cursor, reads)
+        names = _prepared(cursor, [read for read in reads if read.prepared])
         calls = [
-            f"EXECUTE {name}({', '.join(['%s'] * len(read.values))})"
-            for name, read in zip(names, reads, strict=True)
+            f"EXECUTE {names[read.sql]}({', '.join(['%s'] * len(read.values))})"
+            if read.prepared
+            else read.sql
+            for read in reads
         ]
         cursor.execute("; ".join(calls), [value for read in reads for value in read.values])
         rows = [cursor.fetchall()]
@@ -84,7 +88,7 @@ def _together(reads: Sequence[Read]) -> list[Rows]:
     return rows
 
 
-def _prepared(cursor: Any, reads: Sequence[Read]) -> list[str]:
+def _prepared(cursor: Any, reads: Sequence[Read]) -> Mapping[str, str]:
     """Names under which the connection knows the statements; a new one is prepared: planning takes longer than reading."""
     known = _PREPARED.setdefault(cursor.connection, {})
     for sql in {read.sql: None for read in reads}:
@@ -94,7 +98,7 @@ def _prepared(cursor: Any, reads: Sequence[Read]) -> list[str]:
             numbered = _PARAMETER.sub(lambda _: f"${next(numbers)}", sql)  # noqa: B023
             cursor.execute(f"PREPARE {name} AS {numbered}")
             known[sql] = name
-    return [known[read.sql] for read in reads]
+    return known
 
 
 def _key(read: Read) -> tuple[Any, ...]:

@@ -74,27 +74,20 @@ def unit_of_call(tenant: str, session: str, call: tuple[int, int]) -> Read:
 
 @cache
 def _latest(limited: bool) -> str:
-    # Type by type: a prepared statement is planned for the mean session, and of several types at once that plan walks a long
-    # session backwards until it has met enough of them. Of one type it can only step along the index.
-    columns = columns_of(Event)
-    of_one = (
-        f"SELECT {columns} FROM event WHERE tenant_id = %s AND session_id = %s"  # noqa: S608
-        " AND type = wanted.kind AND sequence > %s ORDER BY sequence DESC"
+    sql = (
+        f"SELECT {columns_of(Event)} FROM event WHERE tenant_id = %s AND session_id = %s"  # noqa: S608
+        " AND type = ANY(%s) AND sequence > %s ORDER BY sequence DESC OFFSET %s"
     )
-    return (
-        f"SELECT newest.* FROM unnest(%s::text[]) AS wanted (kind)"  # noqa: S608
-        f" CROSS JOIN LATERAL ({of_one}{' LIMIT %s' if limited else ''}) AS newest"
-        f" ORDER BY sequence DESC OFFSET %s{' LIMIT %s' if limited else ''}"
-    )
+    return f"{sql} LIMIT %s" if limited else sql
 
 
 def latest_events(
     tenant: str, session: str, types: list[str], *, limit: int | None, skip: int, after: int
 ) -> Read:
     """The newest events of these types, all columns."""
-    if limit is None:
-        return Read(_latest(False), (types, tenant, session, after, skip))
-    return Read(_latest(True), (types, tenant, session, after, skip + limit, skip, limit))
+    values = (tenant, session, types, after, skip)
+    # A plan for the mean session walks a long one backwards until it has met enough of them: not prepared.
+    return Read(_latest(limit is not None), values if limit is None else (*values, limit), False)
 
 
 def place(tenant: str, session: str, sequence: EventSeq) -> Read:

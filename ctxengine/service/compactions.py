@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -114,7 +114,7 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     alive = {event.sequence for event in acts.compactions}
     texts = log.texts([event.body.id for event in events if event.body is not None])
     lines = []
-    newer: list[EventRecord] = []
+    newer: set[tuple[bool, int, int]] = set()
     for event in events:
         text = texts.get(event.body.id) if event.body is not None else None
         lines.append(
@@ -126,7 +126,7 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
             )
         )
         if text is not None:
-            newer.append(event)
+            newer.add(_packet_range(event))
     cut = floors_of(log.newest_yields(), total, acts.undone).cut
     return Compactions(
         tuple(lines),
@@ -135,18 +135,19 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     )
 
 
-def _state(event: EventRecord, undone: Collection[int], newer: Sequence[EventRecord]) -> str:
+def _state(
+    event: EventRecord, undone: Collection[int], newer: Collection[tuple[bool, int, int]]
+) -> str:
     """What became of a compaction that is not in force by itself.
 
     Args:
-        newer: those made later whose content is still there.
+        newer: ranges of those made later whose content is still there.
     """
     if event.sequence in undone:
         return "undone"
     if event.payload["reason"] != PACKET_REASON:
         return "merged"
-    same = [other for other in newer if _packet_range(other) == _packet_range(event)]
-    return "superseded" if same else "standing"
+    return "superseded" if _packet_range(event) in newer else "standing"
 
 
 def _packet_range(event: EventRecord) -> tuple[bool, int, int]:

@@ -12,6 +12,7 @@ from ctxengine.engine.boundary.checkpoint import Checkpoint, made_checkpoints
 from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
+from ctxengine.engine.compaction.packet import PACKET_REASON
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.legs.leg import ONE
@@ -58,7 +59,7 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
         acts = history_acts(log)
         if event in acts.undone:
             return _undoing(log, event)
-        bar = undo_bar(acts, made_checkpoints(log), made)
+        bar = undo_bar(acts, made_checkpoints(log), made) or _replaced(log, acts, made)
         if bar is not None:
             raise ServiceError(bar.code, 409, bar.says, first=bar.first)
         draft = EventDraft(
@@ -149,6 +150,23 @@ def undo_bar(
     if made.payload["kind"] in BOUNDARY_KINDS:
         return _rested_on(checkpoints, made)
     return _covered(acts, made)
+
+
+def _replaced(log: PostgresLog, acts: HistoryActs, made: EventRecord) -> UndoBar | None:
+    """A packet can be undone while no newer one over the same turns stands: that one would go with it."""
+    if made.payload["reason"] != PACKET_REASON:
+        return None
+    told = ("reason", "first_sequence", "replaced_through_sequence")
+    newer = [
+        int(other.sequence)
+        for other in log.latest({EventType.COMPACTED}, after=made.sequence)
+        if other.sequence not in acts.undone
+        and all(other.payload[name] == made.payload[name] for name in told)
+    ]
+    if not newer:
+        return None
+    says = f"Compaction {newer[0]} was made over the same turns later; undo that one first."
+    return UndoBar("compaction_covered", says, newer[0])
 
 
 def _rested_on(checkpoints: Sequence[Checkpoint], made: EventRecord) -> UndoBar | None:

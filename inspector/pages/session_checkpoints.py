@@ -19,6 +19,7 @@ from inspector.act_contexts import ActPage, Figure
 from inspector.checkpoint_contexts import CheckpointsPage, OperationView
 from inspector.figures import signed
 from inspector.filters import free, one_of, page_size, size_of, whole_number
+from inspector.forecast import cost_of_undoing
 from inspector.pages.acts import answer
 from inspector.pages.numbers import whole
 from inspector.pages.session_frame import frame_of, head_or_404, shell_of
@@ -97,6 +98,7 @@ def _undo(viewer: Viewer, head: SessionHead, event: int, reason: str) -> str:
 def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
     line = _line(checkpoints_of(actor=viewer.actor, session_id=head.id).lines, event)
     point = line.point
+    cost = cost_of_undoing(actor=viewer.actor, session_id=head.id, made=line.event)
     blocked = "It is undone already." if line.state == "undone" else ""
     blocked = blocked or (line.bar.says if line.bar else "")
     return ActPage(
@@ -111,8 +113,8 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
             Figure("Comes back", f"events 1 to {point.replaced:,}", f"{point.turns:,} turns"),
             Figure(
                 "Each later request",
-                f"{signed(point.tokens_before - point.tokens)} tokens",
-                "at most",
+                f"{signed(-cost.saved_tokens)} tokens",
+                "at most, while it fits",
             ),
         ),
         blocked=blocked or ("" if head.state == "open" else "The session has ended."),

@@ -36,7 +36,13 @@ FOCUSABLE = """() => {
   const chosen = (one) => one.type !== "radio" || one.checked
     || !document.querySelector(`input[type=radio][name="${CSS.escape(one.name)}"]:checked`);
   // By its words, because a part that is fetched anew holds other elements of the same words.
-  const words = (one) => one.outerHTML.slice(0, 200);
+  const words = (one) => {
+    const copy = one.cloneNode(true);
+    // The description moves with the focus, and what a time says with the time.
+    for (const name of ["aria-describedby", "aria-description"]) copy.removeAttribute(name);
+    if (copy.localName === "time") copy.textContent = "";
+    return copy.outerHTML.slice(0, 200);
+  };
   window.wanted = all.filter((one) => seen(one) && !one.disabled && one.tabIndex >= 0 && chosen(one)).map(words);
   window.reached = new Set();
   window.unmarked = [];

@@ -55,6 +55,13 @@ def _name_pattern(found: _Found, _body: Json) -> Refusal:
     return Refusal(f"{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'")
 
 
+def _lone_server_result(found: _Found, body: Json) -> Refusal:
+    return Refusal(
+        f"{dotted(found[0].path)}: unexpected `tool_use_id` found in the result of a server tool: "
+        f"{members(found[:1], body, 'tool_use_id')}. Its `server_tool_use` block must stand before it."
+    )
+
+
 def _server_answered(found: _Found, body: Json) -> Refusal:
     return Refusal(
         f"{dotted(found[0].path)}: unexpected `tool_use_id` found in `tool_result` blocks: "
@@ -156,6 +163,7 @@ WORDINGS: Mapping[str, Wording] = {
     "anthropic.ids.pattern": _id_pattern,
     "anthropic.server.answered": _server_answered,
     "anthropic.server.open_turn": _open_server_turn,
+    "anthropic.server.lone_result": _lone_server_result,
     "anthropic.tools.name": _name_pattern,
     "anthropic.tools.unique": _fixed("tools: Tool names must be unique."),
     "anthropic.tools.prompt": _fixed("At least one tool must have defer_loading=false"),

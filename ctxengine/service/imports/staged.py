@@ -5,6 +5,7 @@ Several web processes and workers must share that folder.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -20,7 +21,11 @@ _KEPT_S = 2 * 24 * 3600
 
 
 def stage(chunks: Iterable[bytes]) -> str:
-    """Write an upload to a file that only this system's user can read, and give its name."""
+    """Write an upload to a file that only this system's user can read, and give its name.
+
+    Raises:
+        OSError: there is no room for it, or the folder is closed to this process.
+    """
     folder = made_folder()
     drop_forgotten()
     name = uuid4().hex
@@ -59,6 +64,10 @@ def made_folder() -> Path:
     """
     folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        # A command of root's must not close the folder to those whom the data belongs to.
+        owner = folder.parent.stat()
+        os.chown(folder, owner.st_uid, owner.st_gid)
     return folder
 
 

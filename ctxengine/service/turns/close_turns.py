@@ -7,19 +7,20 @@ A turn of which no card can be made gets a bare one: it must not bar the session
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
-from functools import cache
 
 from django.db import Error, transaction
 
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import StaleHead, SumColumn
 from ctxengine.engine.turns.closed import turns_not_closed
 from ctxengine.engine.turns.closing import Closing, bare_closing_of, closing_of
 from ctxengine.engine.turns.own_words import OwnWords, own_words
-from ctxengine.engine.turns.presentation import presentations_of
+from ctxengine.engine.turns.presentation import PresentationRecord, records_of
 from ctxengine.engine.turns.reading_key import reading_key
 from ctxengine.engine.turns.similarity import text_to_embed
 from ctxengine.engine.turns.turn import Turn
@@ -85,8 +86,8 @@ def closings_of(
     words = _words(turns, SessionTexts(log, below, first))
     readings = readings_of(log, turns)
     ends = [*(following.first for following in turns[1:]), below]
-    # Asked for inside: what cannot be read makes a bare card.
-    shown = cache(lambda: presentations_of(log, turns[0].first, below - 1))
+    emitted = log.latest({EventType.PRESENTATION_EMITTED}, after=EventSeq(turns[0].first - 1))[::-1]
+    places = [event.sequence for event in emitted]
     made = []
     for turn, own, end in zip(turns, words, ends, strict=True):
         run = turn.units[0].items[0].run
@@ -97,7 +98,9 @@ def closings_of(
                 outcome=outcome,
                 counter=counter,
                 words=own or own_words([turn], SessionTexts(log, below, first))[0],
-                presentations=tuple(p for p in shown() if turn.first <= p.sequence < end),
+                presentations=_shown(
+                    log, emitted[bisect_left(places, turn.first) : bisect_left(places, end)]
+                ),
                 reading=reading_key(turn, readings.get(turn.number)),
                 owner=session.principal,
             )
@@ -116,6 +119,10 @@ def closings_of(
             )
         made.append(closing)
     return made
+
+
+def _shown(log: PostgresLog, events: Sequence[EventRecord]) -> tuple[PresentationRecord, ...]:
+    return records_of(log, events) if events else ()
 
 
 def _words(turns: Sequence[Turn], texts: SessionTexts) -> Sequence[OwnWords | None]:

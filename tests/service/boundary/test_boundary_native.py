@@ -36,7 +36,10 @@ def test_two_hundred_turns_go_on_through_native_windows_and_a_restart(
     assert len(made) >= 5
     assert before and len(made) > len(before), "windows were made on both sides of the restart"
     assert {event.payload["kind"] for event in made} == {"native"}
-    assert {event.payload["counted"] for event in made} == {"counted"}
+    # OpenAI may read nothing in front of its window any more; what such a window takes is estimated.
+    known = {"counted"} if provider == "anthropic" else {"counted", "estimated"}
+    assert {event.payload["counted"] for event in made} <= known
+    assert all(event.payload["tokens_after"] > 20 for event in made)
     # Each window was asked for once, and stood in every request until the next one.
     assert [call.outcome for call in calls(runtime, "compaction")] == ["completed"] * len(made)
     assert [event.payload["base"] for event in made[1:]] == [event.sequence for event in made[:-1]]

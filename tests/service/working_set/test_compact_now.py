@@ -40,6 +40,20 @@ def one_of_two_stands(runtime: Runtime, older: CompactionLine) -> None:
     listed = compactions_of(actor=runtime.actor, session_id=runtime.session).lines
     assert [line.state for line in listed[:2]] == ["standing", "superseded"]
     assert listed[1].event.sequence == older.event.sequence
+    newer = listed[0].event.sequence
+    with pytest.raises(ServiceError) as refused:
+        undo(runtime, older.event.sequence)
+    assert (refused.value.code, refused.value.extra["first"]) == ("compaction_covered", newer)
+    undo(runtime, newer)
+
+
+def undo(runtime: Runtime, event: int) -> None:
+    undo_compaction(
+        actor=runtime.actor,
+        session_id=runtime.session,
+        event=event,
+        spec=UndoCompaction(note="it misleads"),
+    )
 
 
 def test_the_packet_made_by_hand_is_the_one_the_next_run_uses() -> None:
@@ -58,12 +72,7 @@ def test_the_packet_made_by_hand_is_the_one_the_next_run_uses() -> None:
     assert {line.state for line in listed.lines} == {"standing"}
     assert listed.lines[0].event.payload["forced_by"] == runtime.actor.label
     one_of_two_stands(runtime, listed.lines[0])
-    undo_compaction(
-        actor=runtime.actor,
-        session_id=runtime.session,
-        event=made.event or 0,
-        spec=UndoCompaction(note="it misleads"),
-    )
+    undo(runtime, made.event or 0)
     live(runtime, 1, first=25)
     assert plans(runtime)[-1]["packet"] != made.event
     assert verdicts(runtime) == {"identical"}
