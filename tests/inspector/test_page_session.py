@@ -11,6 +11,7 @@ from django.db import connection
 
 from ctxengine.ledger.models import Event, RequestRow
 from ctxengine.service.end_run import end_run
+from ctxengine.service.erase import erase_person
 from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.specs import EndRun
 from inspector.pages import session_events
@@ -22,6 +23,14 @@ def test_runs_say_what_was_asked_called_and_answered(cast: Cast) -> None:
     page = cast.page(f"sessions/{cast.session.id}/")
     for text in ("Find out why.", "web", "It waits for a fixed time.", "Run 3"):
         assert text in page
+
+
+def test_what_was_erased_is_not_told_as_nothing(cast: Cast) -> None:
+    erase_person(actor=cast.session.actor, principal="mara@acme", note="asked")
+    page = cast.page(f"sessions/{cast.session.id}/")
+    assert "its text is gone" in page
+    assert "a child run" not in page
+    assert ">nothing" not in page
 
 
 def test_each_request_is_one_column_whose_layers_add_up(cast: Cast) -> None:
