@@ -211,7 +211,7 @@ def test_what_no_provider_reported_is_no_nought(cast: Cast) -> None:
     page = cast.page(path)
     for bucket in ("Read from", "Written to"):
         assert f'<td>{bucket} cache</td><td class="n"><small>not reported</small></td>' in page
-    assert "not reported written" in cast.page(f"{path}f/peek/")
+    assert "writes not reported" in cast.page(f"{path}f/peek/")
     row = rows[0]
     row.usage |= {"cache_write_5m": 0}
     row.save(update_fields=["usage"])
