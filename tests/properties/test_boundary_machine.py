@@ -230,8 +230,8 @@ class Boundary(RuleBasedStateMachine):
 
     @rule()
     def outgrows_what_is_compacted_at_once(self) -> None:
-        self.large = True
         """Far more history than the provider compacts at once: with recovery a view of it is, without none at all."""
+        self.large = True
         for _ in range(12):
             self.turns(20, 90)
         self.clock.wait(4_000.0)
