@@ -321,7 +321,6 @@ class CompactionsPage:
     shell: Shell
     frame: SessionFrame
     page: Page[CompactionView]
-    total: int
     detail: CompactionDetail | None
     tiles: tuple[TileLine, ...]
     refusals: tuple[EventLine, ...]

@@ -24,10 +24,6 @@ class ModelView:
     """Why a new probe is due; empty for a fresh profile, and for one that nobody measured."""
     changed: bool
     """Whether another model was seen behind the name since it was measured."""
-    local: bool
-    """Whether probing it costs time alone."""
-    sibling: str
-    """The cheaper model of its hosted family that a probe asks in its place; empty where it asks the model itself."""
     key: str
     """The model as an address names it; empty for a name that no address can carry."""
 

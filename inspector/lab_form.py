@@ -9,7 +9,7 @@ from django.http import QueryDict
 from ctxengine.engine.history.peers.policies import PEERS
 from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.ledger.models import SessionRow
-from ctxengine.ledger.queries.replays import models_of_sessions, sessions_found
+from ctxengine.ledger.queries.sessions import models_of_sessions, sessions_found
 from ctxengine.service.replay.engines import LAB_ENGINES, OWN_ENGINES
 from ctxengine.service.replay.wanted import ReplaySettings, ReplayWanted
 from inspector.access import Viewer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxengine.engine.budget.classes import RULE_OF, BudgetClass
-from ctxengine.engine.explain import checkpoint_span
+from ctxengine.engine.explain import CHECKPOINTS, checkpoint_span
 from ctxengine.engine.layout import ROWS, Row
 from ctxengine.engine.manifest import Cut, Form, Manifest, Reason, Span, YieldStep
 from inspector.figures import number
@@ -68,7 +68,6 @@ OUTCOME_WORDS = {
 }
 
 _ROW = {row.number: row for row in ROWS}
-_CHECKPOINTS = frozenset({Reason.IN_NATIVE_WINDOW, Reason.IN_NOTE})
 
 
 def row_of(row_number: int) -> Row:
@@ -86,7 +85,7 @@ def class_title(name: str) -> str:
 
 def figures_of(span: Span) -> str:
     """The figures a reason rests on, as `room 76,944 · suffix 75,100`; a checkpoint by its event."""
-    if span.reason in _CHECKPOINTS:
+    if span.reason in CHECKPOINTS:
         return f"checkpoint {number(span.numbers['event'])}" if "event" in span.numbers else ""
     return " · ".join(
         f"{name.replace('_', ' ')} {number(value)}"

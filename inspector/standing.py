@@ -12,8 +12,7 @@ from inspector.reasons import FORM_WORDS, row_of, why
 
 MOST = 60
 """Requests looked at: the newest of the session."""
-_STANDS_FOR_OTHERS = 9
-"""The row of summaries, packets, cards and notices: its spans name the range that they tell of."""
+_ROW_NINE = 9
 
 
 def standings(tenant_id: UUID, session_id: UUID, item: ItemId, kind: str) -> tuple[Standing, ...]:
@@ -64,22 +63,26 @@ def span_of(manifest: Manifest, item: ItemId, kind: str) -> Span | None:
     What row 9 shows stands for others and is none of them. Where a range was left out and a part of it shown again, or told
     by itself, the narrowest span speaks for the item.
     """
-    holding = [
-        span for span in manifest.spans if span.row != _STANDS_FOR_OTHERS and _holds(span, item)
-    ]
+    holding = [span for span in manifest.spans if not stands_for_others(span) and holds(span, item)]
     if not holding:
         return None
-    nearest = min(holding, key=_width)
+    nearest = min(holding, key=width)
     if nearest.form is Form.OUT:
         return nearest
     shown = [span for span in holding if span.form is not Form.OUT]
     # A shortening span beside a whole one over the same steps is about the results alone.
     shortened = kind == "tool_result"
     fitting = [span for span in shown if (span.form is not Form.WHOLE) == shortened]
-    return min(fitting or shown, key=_width)
+    return min(fitting or shown, key=width)
 
 
-def _holds(span: Span, item: ItemId) -> bool:
+def stands_for_others(span: Span) -> bool:
+    """Whether a span is a text of ours about a range of items, and not these items: a summary, packet, card or notice."""
+    return span.row == _ROW_NINE
+
+
+def holds(span: Span, item: ItemId) -> bool:
+    """Whether a span speaks of an item: of one alone where that was left out by hand."""
     if span.from_item is None:
         return False
     first = parse_item_id(span.from_item)
@@ -89,7 +92,7 @@ def _holds(span: Span, item: ItemId) -> bool:
     return first <= item and item.sequence <= last
 
 
-def _width(span: Span) -> tuple[int, bool]:
+def width(span: Span) -> tuple[int, bool]:
     """Events that a span runs over; of two over the same ones, an item left out by hand is the narrower."""
     first = parse_item_id(span.from_item or "0.0").sequence
     last = parse_item_id(span.to_item).sequence if span.to_item else first

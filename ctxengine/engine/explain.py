@@ -47,7 +47,8 @@ _ROW_CAUSE = {
     8: Cause.SNAPSHOT,
 }
 _FRESH_ROWS = frozenset({11, 12, 13, 14})
-_CHECKPOINT = frozenset({Reason.IN_NATIVE_WINDOW, Reason.IN_NOTE})
+CHECKPOINTS = frozenset({Reason.IN_NATIVE_WINDOW, Reason.IN_NOTE})
+"""Reasons of what a checkpoint stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _checkpoint_change(
 
 def checkpoint_span(manifest: Manifest) -> Span | None:
     """The span of the checkpoint that a request stands on; None where it stands on none."""
-    told = (span for span in manifest.spans if span.row == 9 and span.reason in _CHECKPOINT)
+    told = (span for span in manifest.spans if span.row == 9 and span.reason in CHECKPOINTS)
     return next(told, None)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxengine.engine.compaction.packet import Gap, Tile, summary_row
-from ctxengine.engine.fresh import OPENING_TEXT, omission_text
-from ctxengine.engine.items import ItemKind, Unit
+from ctxengine.engine.fresh import omission_text
+from ctxengine.engine.history.opening import opening_of
+from ctxengine.engine.items import Unit
 from ctxengine.engine.request import LeftOut
 
 
@@ -28,7 +29,4 @@ def row_nine_text(
         return summary_row(tiles, nonce_key, opening)
     if left_out.units:
         return omission_text(turns=left_out.turns, units=left_out.units, through=left_out.through)
-    shown = next(iter((*history[:1], *active[:1])), None)
-    if shown is None or shown.items[0].kind in {ItemKind.USER_MESSAGE, ItemKind.SUMMARY}:
-        return ""
-    return OPENING_TEXT
+    return opening_of((*history[:1], *active[:1]))

@@ -88,12 +88,14 @@ def escaped(text: str) -> str:
 
 def body_line(key: Key, salt: bytes, data: bytes, commitment: BodyCommitment) -> str:
     """A body's line; whose it is stays open."""
-    return body_row(
+    return body_line_of(
         key.begins, commitment.id, salt, _bytes_field(data), commitment.sha256, commitment.length
     )
 
 
-def body_row(begins: str, body_id: str, salt: bytes, field: str, sha256: str, length: int) -> str:
+def body_line_of(
+    begins: str, body_id: str, salt: bytes, field: str, sha256: str, length: int
+) -> str:
     """The same, of its columns' values.
 
     Args:
@@ -135,7 +137,7 @@ def event_line(key: Key, event: EventRecord) -> str:
     """An event's line."""
     body = event.body
     about = NO_BODY if body is None else body_named(body.id, body.sha256, body.length)
-    return event_row(
+    return event_line_of(
         key.begins, event.sequence, event.type, event.run or NULL, event.trust, _json_text(event.payload), about,
         event.tokens, event.prev_hash, event.hash, event.recorded_at.isoformat(), event.idempotency_key,
     )  # fmt: skip
@@ -150,7 +152,7 @@ def body_named(body_id: str, sha256: str, length: int) -> str:
     return f"{body_id}\t{sha256}\t{length}"
 
 
-def event_row(
+def event_line_of(
     begins: str, sequence: int, type: str, run: str, trust: str, payload: str, about: str, tokens: int,
     prev_hash: str, hash: str, at: str, idempotency_key: str = "",
 ) -> str:  # fmt: skip
@@ -171,7 +173,7 @@ def event_row(
 def item_line(key: Key, item: ItemRecord) -> str:
     """An item's line."""
     facts = item.facts
-    return item_row(
+    return item_line_of(
         f"{key.begins}{item.sequence}\t", item.unit, f"{item.trust}\t{item.run or NULL}",
         (
             facts.ordinal, facts.kind, facts.tokens, facts.pointer_tokens, facts.digest, facts.bytes_len, facts.chars_len,
@@ -181,7 +183,7 @@ def item_line(key: Key, item: ItemRecord) -> str:
     )  # fmt: skip
 
 
-def item_row(begins: str, unit: int, told: str, facts: Facts) -> str:
+def item_line_of(begins: str, unit: int, told: str, facts: Facts) -> str:
     """The same, of its columns' values.
 
     Args:

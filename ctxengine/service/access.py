@@ -122,7 +122,7 @@ def head_of_open(log: PostgresLog, session: SessionRow, run: RunRow) -> Head:
     run.state, run.outcome = stand.state, stand.outcome
     run.settings, run.steps = stand.settings, stand.steps
     session.epoch, session.requests = stand.epoch, stand.requests
-    session.act_sequence = head.act_sequence
+    session.content_sequence, session.act_sequence = head.content_sequence, head.act_sequence
     _refuse_ended(run)
     return head
 

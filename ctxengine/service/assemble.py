@@ -136,7 +136,6 @@ def _assemble_warm(
     with refusing():
         head = head_of_open(log, session, run)
         _refuse_pending(log, run)
-        session.content_sequence = head.content_sequence
         known = row_by(RequestRow, **_step_key(session, run))
         if known is not None:
             built = rebuild_request(session, known)

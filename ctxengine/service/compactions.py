@@ -122,7 +122,9 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
                 event,
                 "standing" if event.sequence in alive else _state(event, acts.undone, newer),
                 CompactionResult.model_validate_json(text) if text is not None else None,
-                None if event.sequence in acts.undone else undo_bar(acts, (), event),
+                None
+                if event.sequence in acts.undone
+                else undo_bar(acts, (), event, compactions=events),
             )
         )
         if text is not None:

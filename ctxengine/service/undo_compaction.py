@@ -59,7 +59,8 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
         acts = history_acts(log)
         if event in acts.undone:
             return _undoing(log, event)
-        bar = undo_bar(acts, made_checkpoints(log), made) or _replaced(log, acts, made)
+        later = log.latest({EventType.COMPACTED}, after=EventSeq(event))
+        bar = undo_bar(acts, made_checkpoints(log), made, compactions=later)
         if bar is not None:
             raise ServiceError(bar.code, 409, bar.says, first=bar.first)
         draft = EventDraft(
@@ -140,33 +141,38 @@ class UndoBar(NamedTuple):
 
 
 def undo_bar(
-    acts: HistoryActs, checkpoints: Sequence[Checkpoint], made: EventRecord
+    acts: HistoryActs,
+    checkpoints: Sequence[Checkpoint],
+    made: EventRecord,
+    *,
+    compactions: Sequence[EventRecord] = (),
 ) -> UndoBar | None:
     """Why a compaction cannot be undone now, though it stands; None where it can.
 
     Args:
         checkpoints: those of the session that nobody has undone, newest first.
+        compactions: the session's, those made later at least, newest first.
     """
     if made.payload["kind"] in BOUNDARY_KINDS:
         return _rested_on(checkpoints, made)
-    return _covered(acts, made)
+    return _covered(acts, made) or _replaced(compactions, acts, made)
 
 
-def _replaced(log: PostgresLog, acts: HistoryActs, made: EventRecord) -> UndoBar | None:
+def _replaced(
+    compactions: Sequence[EventRecord], acts: HistoryActs, made: EventRecord
+) -> UndoBar | None:
     """A packet can be undone while no newer one over the same turns stands: that one would go with it."""
     if made.payload["reason"] != PACKET_REASON:
         return None
     told = ("reason", "first_sequence", "replaced_through_sequence")
-    newer = [
-        int(other.sequence)
-        for other in log.latest({EventType.COMPACTED}, after=made.sequence)
-        if other.sequence not in acts.undone
-        and all(other.payload[name] == made.payload[name] for name in told)
-    ]
-    if not newer:
-        return None
-    says = f"Compaction {newer[0]} was made over the same turns later; undo that one first."
-    return UndoBar("compaction_covered", says, newer[0])
+    for other in compactions:
+        if other.sequence <= made.sequence:
+            return None
+        same = all(other.payload[name] == made.payload[name] for name in told)
+        if same and other.sequence not in acts.undone:
+            says = f"Compaction {other.sequence} was made over the same turns later; undo that one first."
+            return UndoBar("compaction_covered", says, int(other.sequence))
+    return None
 
 
 def _rested_on(checkpoints: Sequence[Checkpoint], made: EventRecord) -> UndoBar | None:

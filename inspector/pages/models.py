@@ -16,7 +16,6 @@ from ctxengine.ledger.queries.capacity import (
 )
 from ctxengine.service.clock import utc_now
 from ctxengine.service.probe.profiles import is_local, profile_of
-from ctxengine.service.probe.sibling import cheapest_of_family
 from inspector.access import Viewer, member
 from inspector.capacity_contexts import ModelPage, ModelsPage, ModelView
 from inspector.contexts import Crumb, Shell
@@ -100,15 +99,12 @@ def _view(viewer: Viewer, line: ModelLine) -> ModelView:
     )
     local = is_local(line.provider)
     stale = why_stale(profile, now=utc_now(), local=local)
-    sibling = "" if local else cheapest_of_family(line.provider, line.model)
     return ModelView(
         line=line,
         profile=profile,
         measured=measured(profile),
         stale=STALE_WORDS[stale] if stale is not None and measured(profile) else "",
         changed=stale is Stale.CHANGED,
-        local=local,
-        sibling=sibling if sibling != line.model else "",
         key=key if _ADDRESSED.fullmatch(key := f"{line.provider}/{line.model}") else "",
     )
 

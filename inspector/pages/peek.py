@@ -16,7 +16,7 @@ from ctxengine.ledger.queries.requests import (
     RequestLine,
     RequestQuery,
     list_requests,
-    request_line,
+    one_request,
 )
 from inspector.access import Viewer, member
 from inspector.filters import free
@@ -60,7 +60,7 @@ def session_peek(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 @member(asks={"in": free})
 def request_peek(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse:
     """Ruler, cache and what yielded of one request; its links stay within the list that it stands in (`?in=`)."""
-    line = request_line(viewer.tenant_id, request_id)
+    line = one_request(viewer.tenant_id, request_id)
     if line is None:
         raise Http404("No such request.")
     if line.outlined:

@@ -106,11 +106,11 @@ def _figures(key: str, found: ProbeForecast) -> tuple[Figure, ...]:
         ),
         Figure(
             "Calls",
-            f"{number(len(least))} to {number(found.bounds.most_calls)}",
+            f"{number(len(least))} to about {number(found.bounds.most_calls)}",
             "by where it stops following; a call that fails is sent again up to three times",
         ),
-        Figure("Prompt tokens", f"{number(sum(least))} to {number(sum(most))}", seconds),
-        Figure("Output tokens", f"at most {number(found.bounds.most_output_tokens)}", ""),
+        Figure("Prompt tokens", f"{number(sum(least))} to about {number(sum(most))}", seconds),
+        Figure("Output tokens", f"at most about {number(found.bounds.most_output_tokens)}", ""),
         Figure("Price", *_price(found)),
         Figure(
             "Sessions touched",
@@ -125,7 +125,7 @@ def _price(found: ProbeForecast) -> tuple[str, str]:
         return "nothing", "no provider charges for it"
     if found.least_usd is None or found.most_usd is None:
         return "unknown", "no price is known for this model"
-    return f"{_usd(found.least_usd)} to {_usd(found.most_usd)}", "at today's list prices"
+    return f"{_usd(found.least_usd)} to about {_usd(found.most_usd)}", "at today's list prices"
 
 
 def _usd(amount: Decimal) -> str:

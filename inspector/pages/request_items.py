@@ -23,9 +23,9 @@ from inspector.pages.request_frame import frame_of, shell_of
 from inspector.reasons import FORM_WORDS, row_of, why
 from inspector.render import Twin, csv_stream, show
 from inspector.request_contexts import ItemsPage, ItemView, RequestFrame, SpanView
+from inspector.standing import holds, stands_for_others, width
 
 WINDOW = 100
-_ROW_NINE = 9
 _EXCERPTS = frozenset({Form.EXCERPT.value, Form.WINDOW.value})
 _WHOLES = _EXCERPTS | {Form.WHOLE.value}
 _EXPORT_WINDOW = 1_000
@@ -102,7 +102,7 @@ class _Wanted:
             return None
         span = self.spans[place]
         told = span.form is Form.OUT and any(
-            _stands_in(self.spans[chosen]) and _holds(self.spans[chosen], line.id)
+            stands_for_others(self.spans[chosen]) and holds(self.spans[chosen], line.id)
             for chosen in self.chosen
         )
         return span if told or place in self.chosen else None
@@ -134,12 +134,7 @@ def _asked(span: Span, form: str, row: int | None) -> bool:
     if span.form in (Form.OUT, Form.EMPTY):
         return False
     # What stands in for items is no item: those are listed where its row is asked for, as what they are.
-    return row is not None or not _stands_in(span)
-
-
-def _stands_in(span: Span) -> bool:
-    """Whether a span is a text of ours about a range of items, and not these items."""
-    return span.row == _ROW_NINE
+    return row is not None or not stands_for_others(span)
 
 
 def _every(
@@ -195,11 +190,6 @@ def _bounds(span: Span) -> tuple[ItemId, EventSeq]:
     return first, parse_item_id(span.to_item).sequence if span.to_item else first.sequence
 
 
-def _holds(span: Span, item: ItemId) -> bool:
-    first, last = _bounds(span)
-    return first <= item and item.sequence <= last
-
-
 def _item_or_404(text: str) -> ItemId:
     try:
         return parse_item_id(text)
@@ -215,16 +205,15 @@ def _fate(line: ItemLine, spans: Sequence[Span]) -> int | None:
     holding = [
         place
         for place, span in enumerate(spans)
-        if span.from_item and not _stands_in(span) and _holds(span, line.id)
+        if span.from_item and not stands_for_others(span) and holds(span, line.id)
     ]
     if not holding:
         return None
     shortened = line.kind == ItemKind.TOOL_RESULT
 
-    def rank(place: int) -> tuple[int, bool, int]:
-        first, last = _bounds(spans[place])
+    def rank(place: int) -> tuple[int, bool, bool, int]:
         fits = (spans[place].form is not Form.WHOLE) == shortened
-        return last - first.sequence, not fits, place
+        return (*width(spans[place]), not fits, place)
 
     return min(holding, key=rank)
 

@@ -16,11 +16,11 @@ from inspector.reasons import FORM_WORDS, STAND_INS, WORDS, figures_of, why
 from inspector.render import Twin, show
 from inspector.request_contexts import RowLine, RowsPage
 from inspector.ruler import region_sum
+from inspector.standing import stands_for_others
 from inspector.trust import lowest_first
 
 _BAR = 90
 _NEAR = 0.8
-_ROW_NINE = 9
 
 
 @require_safe
@@ -101,7 +101,7 @@ def _stand_in_words(span: Span) -> str:
 def _span_words(span: Span) -> str:
     items = f"{number(span.items)} item" + ("" if span.items == 1 else "s")
     place = f"{span.from_item} to {span.to_item}" if span.items > 1 else f"{span.from_item}"
-    if span.row == _ROW_NINE:
+    if stands_for_others(span):
         return _stand_in_words(span)
     form = "results as pointers" if span.form is Form.POINTER else FORM_WORDS[span.form]
     return f"{items}, {place}, {form}: {why(span)}"

@@ -78,7 +78,6 @@ def session_compactions(
             lambda view: view.event,
             size_of(request),
         ),
-        total=len(found.lines),
         detail=_detail(found, whole(request, "at")),
         tiles=tuple(_tile(tile) for tile in found.tiles),
         refusals=event_page(

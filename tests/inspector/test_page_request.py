@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import uuid
+from uuid import UUID
 
+from ctxengine.engine.events import EventType
+from ctxengine.engine.ids import parse_item_id
 from ctxengine.ledger.models import RequestRow
 from ctxengine.service.specs import PolicySpec
+from inspector.standing import standings
+from tests.cast import Call
 from tests.factories import LiveSession
 from tests.inspector.conftest import Cast
+from tests.shrinking import Shrinker
 
 
 def last(session: LiveSession) -> uuid.UUID:
@@ -187,3 +194,31 @@ def test_each_marker_says_what_it_closes(cast: Cast) -> None:
     page = cast.page(f"requests/{last(cast.session)}/")
     assert "the tools" in page
     assert "the prefix" in page
+
+
+def test_an_item_left_out_by_hand_takes_no_other_of_its_step_along(cast: Cast) -> None:
+    runtime = Shrinker(actor=cast.session.actor)
+    runtime.ask("Which file holds it?")
+    runtime.assemble()
+    runtime.say("I look.", Call("c1", "read"))
+    runtime.results(("c1", "It is here."))
+    runtime.assemble()
+    runtime.say("Here.")
+    (answer,) = {event.sequence for event in runtime.events(EventType.RESPONSE_COMPLETED)[:1]}
+    (asked,) = (event.sequence for event in runtime.events(EventType.USER_MESSAGE))
+    for target in (f"{answer}.0", f"{asked}.0"):
+        runtime.mark(target, "excluded", scope="item")
+    runtime.ask("And?")
+    request = UUID(str(runtime.assemble().request_id))
+    path = cast.url(f"requests/{request}/items.csv")
+
+    def listed(**query: str) -> dict[str, str]:
+        text = cast.operator.get(path, query).getvalue().decode()
+        return {line["item"]: line["form"] for line in csv.DictReader(text.splitlines())}
+
+    assert listed(form="out") == {f"{answer}.0": "out", f"{asked}.0": "out"}
+    assert listed()[f"{answer}.1"] == "whole"
+    for item, form in (listed() | listed(form="out")).items():
+        place = parse_item_id(item)
+        (told, *_) = standings(cast.tenant.id, runtime.session, place, "tool_call")
+        assert told.form_key == form, item

@@ -27,7 +27,7 @@ from ctxengine.engine.boundary.prepare import NEAR, Situation, situation_of, wor
 from ctxengine.engine.boundary.saved import Finished, as_saved, read_saved
 from ctxengine.engine.boundary.settled import source_of_units
 from ctxengine.engine.boundary.work import Made, NativePort, Work
-from ctxengine.engine.budget.arithmetic import DEFAULT_RESERVE_TOKENS
+from ctxengine.engine.budget.arithmetic import reserve_of
 from ctxengine.engine.budget.yields import Floors
 from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.derive import Derivation
@@ -354,7 +354,7 @@ class BoundaryContext:
                 break
             while tokens > available:
                 plan = self._smaller_output(plan, tokens, available, source="counted")
-                available = request.budget.total - _reserve(plan)
+                available = request.budget.total - reserve_of(plan.policy, plan.max_output)
         if tokens is not None and point is not None:
             self._admitted = int(point.sequence)
         return request
@@ -365,7 +365,7 @@ class BoundaryContext:
         Raises:
             ContextLengthError: it has none.
         """
-        reserve = _reserve(plan)
+        reserve = reserve_of(plan.policy, plan.max_output)
         wanted = self._fit_output(needed - available, reserve) if self._fit_output else reserve
         if not 0 < wanted < reserve:
             raise ContextLengthError(
@@ -418,10 +418,3 @@ class BoundaryContext:
             raise
         except Exception:
             raise CompactionError("internal") from None
-
-
-def _reserve(plan: Plan) -> int:
-    """Tokens that are set aside for the answer."""
-    if plan.policy.reserve is not None:
-        return plan.policy.reserve
-    return min(DEFAULT_RESERVE_TOKENS, plan.max_output)

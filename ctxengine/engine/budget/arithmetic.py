@@ -26,6 +26,15 @@ class Frame:
     tool_results_cap: int
 
 
+def reserve_of(policy: BudgetPolicy, max_output: int) -> int:
+    """Tokens that are set aside for the answer.
+
+    Args:
+        max_output: the most tokens the model can answer with.
+    """
+    return policy.reserve if policy.reserve is not None else min(DEFAULT_RESERVE_TOKENS, max_output)
+
+
 def frame(
     *, window: int, max_output: int, prefix_tokens: int, policy: BudgetPolicy, factor: float
 ) -> Frame:
@@ -42,9 +51,7 @@ def frame(
         factor: calibration factor, above 0.
     """
     limit = window if policy.policy_cap is None else min(window, policy.policy_cap)
-    reserve = (
-        policy.reserve if policy.reserve is not None else min(DEFAULT_RESERVE_TOKENS, max_output)
-    )
+    reserve = reserve_of(policy, max_output)
     admitted = (limit - reserve) * (1 - policy.margin)
     # The tolerance keeps 0.95 * 32768 from losing a token to binary rounding.
     usable = math.floor(admitted / factor + 1e-9)

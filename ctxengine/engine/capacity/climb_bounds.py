@@ -16,7 +16,10 @@ _MOST_SAMPLES = 400
 
 
 class ClimbBounds(NamedTuple):
-    """Bounds of one climb. Calls that fail and are sent again are not among them."""
+    """What one climb takes, about: where a model stops between two places that were played, the edge may take a narrowing more.
+
+    Calls that fail and are sent again are not among them.
+    """
 
     rungs: tuple[int, ...]
     """Sizes that it doubles through (tokens); the edge between two of them is narrowed further."""
@@ -34,7 +37,7 @@ class ClimbBounds(NamedTuple):
 
 
 def climb_bounds(declared_window: int, *, largest: int | None = None) -> ClimbBounds:
-    """What the climb of a window takes at least and at most.
+    """What the climb of a window takes at least, and about at most.
 
     Played are models that stop following at every place of the ladder, each once steadily and once with a first sample of
     every rung that goes the other way, so that the rung takes a third one.

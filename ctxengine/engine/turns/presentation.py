@@ -139,6 +139,8 @@ def presentations_of(
 
 def records_of(log: SessionLog, events: Sequence[EventRecord]) -> tuple[PresentationRecord, ...]:
     """These `presentation.emitted` events with their content, in the order given."""
+    if not events:
+        return ()
     texts = log.texts([event.body.id for event in events if event.body is not None])
     return tuple(
         _record(event, texts.get(event.body.id) if event.body is not None else None)

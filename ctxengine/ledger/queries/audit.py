@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from ctxengine.ledger.models import AuditEntry
-from ctxengine.ledger.queries.paging import Cursor, Page
+from ctxengine.ledger.queries.paging import Cursor, Page, every_line, parse_cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,11 @@ def list_audit(tenant_id: UUID, query: AuditQuery) -> Page[AuditLine]:
 
 def every_audit(tenant_id: UUID, where: AuditFilter) -> Iterator[AuditLine]:
     """All acts of a filter, read in pages, for exports."""
-    query = AuditQuery(where, size=200)
-    while True:
-        page = list_audit(tenant_id, query)
-        yield from page.rows
-        if not page.after:
-            return
-        query = replace(query, after=Cursor(page.rows[-1].at, page.rows[-1].id))
+    return every_line(
+        lambda after: list_audit(
+            tenant_id, AuditQuery(where, size=200, after=parse_cursor(after) if after else None)
+        )
+    )
 
 
 def audit_names(tenant_id: UUID, name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from ctxengine.ledger.models import ImportRow, Job, JobState
-from ctxengine.ledger.queries.paging import BadCursor, Page
+from ctxengine.ledger.queries.paging import BadCursor, Page, every_line
 from ctxengine.ledger.queries.sessions import session_titles
 
 _OVER = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
@@ -119,13 +119,7 @@ def list_imports(tenant_id: UUID, *, after: str = "", size: int = 50) -> Page[Im
 
 def every_import(tenant_id: UUID) -> Iterator[ImportLine]:
     """All imported files, read in pages, for exports."""
-    after = ""
-    while True:
-        page = list_imports(tenant_id, after=after, size=200)
-        yield from page.rows
-        after = page.after
-        if not after:
-            return
+    return every_line(lambda after: list_imports(tenant_id, after=after, size=200))
 
 
 def import_detail(tenant_id: UUID, sha256: str) -> ImportDetail | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -95,3 +96,18 @@ class Page(Generic[Line]):
     rows: tuple[Line, ...]
     after: str
     """Cursor of the next, older page; empty on the last one."""
+
+
+def every_line(page_behind: Callable[[str], Page[Line]]) -> Iterator[Line]:
+    """All rows of a list, read page by page, for exports.
+
+    Args:
+        page_behind: gives the page behind a cursor's text; "" asks for the first.
+    """
+    after = ""
+    while True:
+        page = page_behind(after)
+        yield from page.rows
+        after = page.after
+        if not after:
+            return

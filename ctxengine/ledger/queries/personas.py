@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Count
 
 from ctxengine.ledger.models import PersonaRevision, SessionRow
-from ctxengine.ledger.queries.paging import Page
+from ctxengine.ledger.queries.paging import Page, every_line
 
 MOST_REVISIONS = 100
 
@@ -78,13 +78,7 @@ def persona_lines(tenant_id: UUID, *, after: str = "", size: int = 50) -> Page[P
 
 def every_persona(tenant_id: UUID) -> Iterator[PersonaLine]:
     """All principals, read in pages, for exports."""
-    after = ""
-    while True:
-        page = persona_lines(tenant_id, after=after, size=200)
-        yield from page.rows
-        after = page.after
-        if not after:
-            return
+    return every_line(lambda after: persona_lines(tenant_id, after=after, size=200))
 
 
 def revision_lines(tenant_id: UUID, principal: str) -> tuple[RevisionLine, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.ledger.queries.cached import CacheBound, cached_within, holds_trust, yielded
-from ctxengine.ledger.queries.paging import Cursor, Page
+from ctxengine.ledger.queries.paging import Cursor, Page, every_line, parse_cursor
 from ctxengine.ledger.queries.session import ran_classes
 from ctxengine.ledger.queries.sessions import agent_named, session_titles
 from ctxengine.ledger.queries.sums import told_figure, told_usage, unusable_usage
@@ -116,7 +116,7 @@ def list_requests(tenant_id: UUID, query: RequestQuery) -> Page[RequestLine]:
     return Page(tuple(_line(row, titles) for row in shown), after)
 
 
-def request_line(tenant_id: UUID, request_id: UUID) -> RequestLine | None:
+def one_request(tenant_id: UUID, request_id: UUID) -> RequestLine | None:
     """One request as a list shows it, or None when this tenant has no such request. Two queries."""
     row = RequestRow.objects.filter(tenant_id=tenant_id, id=request_id).values(*_FIELDS).first()
     if row is None:
@@ -126,13 +126,11 @@ def request_line(tenant_id: UUID, request_id: UUID) -> RequestLine | None:
 
 def every_request(tenant_id: UUID, where: RequestFilter) -> Iterator[RequestLine]:
     """All requests of a filter, read in pages of 200, for exports."""
-    query = RequestQuery(where, size=200)
-    while True:
-        page = list_requests(tenant_id, query)
-        yield from page.rows
-        if not page.after:
-            return
-        query = replace(query, after=Cursor(page.rows[-1].created_at, page.rows[-1].id))
+    return every_line(
+        lambda after: list_requests(
+            tenant_id, RequestQuery(where, size=200, after=parse_cursor(after) if after else None)
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from ctxengine.ledger.queries.cached import (
     sessions_holding_trust,
     sessions_that_yielded,
 )
-from ctxengine.ledger.queries.paging import Cursor, Page
+from ctxengine.ledger.queries.paging import COUNTED, Cursor, Page, every_line, parse_cursor
 from ctxengine.ledger.queries.session import HELPED_NOTHING
 
 
@@ -119,26 +119,20 @@ def list_sessions(tenant_id: UUID, query: SessionQuery) -> Page[SessionLine]:
 
 def every_session(tenant_id: UUID, where: SessionFilter) -> Iterator[SessionLine]:
     """All sessions of a filter, read in pages of 200, for exports."""
-    query = SessionQuery(where, size=200)
-    while True:
-        page = list_sessions(tenant_id, query)
-        yield from page.rows
-        if not page.after:
-            return
-        query = replace(query, after=Cursor(page.rows[-1].active_at, page.rows[-1].id))
-
-
-FACETS_OF = 5_000
-"""Sessions that facets count, the most recently active ones, so that no page waits for a tenant's whole past."""
+    return every_line(
+        lambda after: list_sessions(
+            tenant_id, SessionQuery(where, size=200, after=parse_cursor(after) if after else None)
+        )
+    )
 
 
 def session_facets(tenant_id: UUID) -> Facets:
-    """Counts over the most recently active sessions of the tenant. One query."""
+    """Counts over the most recently active sessions of the tenant, so that no page waits for its whole past. One query."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in _FACETS}
     total = 0
     newest = SessionRow.objects.filter(tenant_id=tenant_id).order_by("-active_at", "id")
     grouped = (
-        SessionRow.objects.filter(tenant_id=tenant_id, id__in=newest.values("id")[: FACETS_OF + 1])
+        SessionRow.objects.filter(tenant_id=tenant_id, id__in=newest.values("id")[: COUNTED + 1])
         .order_by()
         .values(*_FACETS)
         .annotate(number=Count("id"))
@@ -152,9 +146,24 @@ def session_facets(tenant_id: UUID) -> Facets:
         models=_ordered(counts["model"]),
         formats=_ordered(counts["import_format"]),
         states=_ordered(counts["state"]),
-        total=min(total, FACETS_OF),
-        more=total > FACETS_OF,
+        total=min(total, COUNTED),
+        more=total > COUNTED,
     )
+
+
+def sessions_found(tenant_id: UUID, text: str, *, limit: int = 8) -> list[SessionRow]:
+    """Sessions with a request that all words of a text are found in, those worked on last first. One query."""
+    rows = narrowed_sessions(tenant_id, SessionFilter(words=tuple(text.split())))
+    return list(rows.filter(requests__gt=0).order_by("-active_at", "-id")[:limit])
+
+
+def models_of_sessions(tenant_id: UUID, *, looked_at: int = 200) -> list[str]:
+    """Models of the newest sessions as PROVIDER/NAME, the most frequent first. One query."""
+    rows = SessionRow.objects.filter(tenant_id=tenant_id).order_by("-active_at")[:looked_at]
+    counted = Counter(
+        f"{provider}/{model}" for provider, model in rows.values_list("provider", "model")
+    )
+    return [name for name, _ in counted.most_common()]
 
 
 def session_titles(tenant_id: UUID, ids: set[UUID]) -> dict[UUID, str]:

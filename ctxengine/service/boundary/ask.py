@@ -128,7 +128,7 @@ def _refuse_uncallable(session: SessionRow, run: RunRow, situation: Situation, w
     log = log_of(session)
     with transaction.atomic():
         log.lock()
-        newest = next(iter(log.latest({EventType.BOUNDARY_FINISHED}, limit=1)), None)
+        newest = log.newest(EventType.BOUNDARY_FINISHED)
         known = newest.payload if newest is not None else {}
         if (known.get("prefix_sha256"), known.get("code")) != (work.prefix, error.reason):
             log.append(drafts, expected=None, at=utc_now())

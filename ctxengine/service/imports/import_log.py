@@ -34,13 +34,13 @@ from ctxengine.ledger.copy_lines import (
     Facts,
     Key,
     body_line,
+    body_line_of,
     body_named,
-    body_row,
     event_line,
-    event_row,
+    event_line_of,
     hex_field,
     item_line,
-    item_row,
+    item_line_of,
     text_field,
     unit_line,
 )
@@ -200,7 +200,7 @@ class ImportLog(MemoryLog):
             field = hex_field(data)
         body_id = self._body_id(self.sequence + 1)
         digest, length = sha256(salt + data).hexdigest(), len(data)
-        self._body_lines.append(body_row(self._begins, body_id, salt, field, digest, length))
+        self._body_lines.append(body_line_of(self._begins, body_id, salt, field, digest, length))
         self._bodies[body_id] = (salt, data)
         self.waiting_bytes += length
         tokens = sum([row[2] for row in rows])
@@ -251,7 +251,7 @@ class ImportLog(MemoryLog):
             raise
         self._hash = sha256(data).hexdigest()
         self._event_lines.append(
-            event_row(
+            event_line_of(
                 self._begins, sequence, type, run, trust, fields, about, tokens, before, self._hash, self._iso
             )
         )  # fmt: skip
@@ -288,7 +288,7 @@ class ImportLog(MemoryLog):
         begins, told = f"{self._begins}{sequence}\t", f"{_TRUSTS[trust]}\t{run}"
         for row in rows:
             kept.append(_Placed(sequence, home, trust, run, row))
-            self._item_lines.append(item_row(begins, home, told, row))
+            self._item_lines.append(item_line_of(begins, home, told, row))
 
     def _new_unit(self, content: Content, sequence: EventSeq) -> None:
         opened = 0

@@ -87,7 +87,7 @@ KINDS: tuple[JobKind, ...] = (
     ),
     JobKind(
         "upkeep.expire", "upkeep", f"{_SERVICE}.expire:run", 3, 12,
-        "Remove what has passed its keeping time",
+        "Remove answers to repeated writes after a day",
     ),
     JobKind(
         "upkeep.retain", "upkeep", f"{_SERVICE}.retention.apply:run", 5, 15,

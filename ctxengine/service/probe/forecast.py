@@ -11,8 +11,9 @@ from ctxengine.engine.capacity.climb_bounds import ClimbBounds, climb_bounds
 from ctxengine.engine.capacity.filler import MAX_OUTPUT_TOKENS
 from ctxengine.engine.capacity.profile import CapacityProfile, measured
 from ctxengine.engine.tokens.usage import Usage
-from ctxengine.ledger.models import Job, JobState, RunRow, SessionRow
+from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.clock import utc_now
+from ctxengine.service.jobs.enqueue import unfinished
 from ctxengine.service.prices import usage_cost
 from ctxengine.service.probe.job import flight_of
 from ctxengine.service.probe.profiles import is_local, profile_of
@@ -64,7 +65,6 @@ def probe_forecast(
         tenant_id=tenant_id, provider=provider, model=model, state="open"
     )
     runs = RunRow.objects.filter(tenant_id=tenant_id, session_id__in=sessions.values("id"))
-    probes = Job.objects.filter(tenant_id=tenant_id, single_flight=flight_of(provider, model))
     return ProbeForecast(
         profile=profile,
         measured=measured(profile),
@@ -76,7 +76,7 @@ def probe_forecast(
         sessions=sessions.count(),
         planned=sessions.filter(engine__in=PLANNED_ENGINES).count(),
         runs_open=runs.exclude(state="ended").count(),
-        under_way=probes.filter(state__in=(JobState.QUEUED, JobState.RUNNING)).exists(),
+        under_way=unfinished(tenant_id, flight_of(provider, model)) is not None,
     )
 
 

@@ -15,12 +15,11 @@ from django.db import Error, transaction
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import StaleHead, SumColumn
 from ctxengine.engine.turns.closed import turns_not_closed
 from ctxengine.engine.turns.closing import Closing, bare_closing_of, closing_of
 from ctxengine.engine.turns.own_words import OwnWords, own_words
-from ctxengine.engine.turns.presentation import PresentationRecord, records_of
+from ctxengine.engine.turns.presentation import records_of
 from ctxengine.engine.turns.reading_key import reading_key
 from ctxengine.engine.turns.similarity import text_to_embed
 from ctxengine.engine.turns.turn import Turn
@@ -98,7 +97,7 @@ def closings_of(
                 outcome=outcome,
                 counter=counter,
                 words=own or own_words([turn], SessionTexts(log, below, first))[0],
-                presentations=_shown(
+                presentations=records_of(
                     log, emitted[bisect_left(places, turn.first) : bisect_left(places, end)]
                 ),
                 reading=reading_key(turn, readings.get(turn.number)),
@@ -119,10 +118,6 @@ def closings_of(
             )
         made.append(closing)
     return made
-
-
-def _shown(log: PostgresLog, events: Sequence[EventRecord]) -> tuple[PresentationRecord, ...]:
-    return records_of(log, events) if events else ()
 
 
 def _words(turns: Sequence[Turn], texts: SessionTexts) -> Sequence[OwnWords | None]:

@@ -15,7 +15,7 @@ from ctxengine.engine.capacity.profile import Grade, Observation
     follows=st.integers(0, 1_000_000),
     wavers=st.booleans(),
 )
-def test_no_steady_or_wavering_climb_leaves_its_bounds(
+def test_a_steady_or_wavering_climb_takes_about_what_is_told(
     window: int, follows: int, wavers: bool
 ) -> None:
     seen: list[Observation] = []

@@ -41,6 +41,7 @@ def one_of_two_stands(runtime: Runtime, older: CompactionLine) -> None:
     assert [line.state for line in listed[:2]] == ["standing", "superseded"]
     assert listed[1].event.sequence == older.event.sequence
     newer = listed[0].event.sequence
+    assert listed[1].bar is not None and listed[1].bar.first == newer
     with pytest.raises(ServiceError) as refused:
         undo(runtime, older.event.sequence)
     assert (refused.value.code, refused.value.extra["first"]) == ("compaction_covered", newer)
