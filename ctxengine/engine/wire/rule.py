@@ -19,6 +19,9 @@ class Found(NamedTuple):
     message: str
 
 
+_Check = Callable[[Any], Iterable[Found]]
+
+
 class Violation(NamedTuple):
     """A breach with the rule it breaks."""
 
@@ -37,7 +40,7 @@ class Rule:
     """The rule in one line, for pages and messages."""
     source: str
     """Where the rule comes from: `providers 2.1` with the tag there, or `design` for our own."""
-    check: Callable[[Any], Iterable[Found]]
+    check: _Check
     """Breaches in a request; takes the API's reading of the body, or the bytes when `stage` says
     so.
     """
@@ -94,6 +97,23 @@ def byte_rules(api: WireApi, prefix: str, good: Callable[[], bytes]) -> tuple[Ru
             stage="bytes",
         ),
     )
+
+
+def rule_maker(api: WireApi, prefix: str, body: Callable[..., bytes]) -> Callable[..., Rule]:
+    """What makes one API's rules from `(name, text, source, check, *messages, **members)`.
+
+    Args:
+        body: the bytes of a failing example, from its messages and what else its request says.
+    """
+
+    def made(
+        name: str, text: str, source: str, check: _Check, *messages: Any, **members: Any
+    ) -> Rule:
+        return Rule(
+            f"{prefix}.{name}", api, text, source, check, lambda: body(*messages, **members)
+        )
+
+    return made
 
 
 def objects(value: object) -> list[dict[str, Any]]:

@@ -9,7 +9,15 @@ from typing import Any
 from ctxengine.engine.wire.anthropic_turns import Request, Turn
 from ctxengine.engine.wire.base import WireApi
 from ctxengine.engine.wire.markers import MAX_MARKERS
-from ctxengine.engine.wire.rule import Found, Rule, body_of, byte_rules, objects, repeated, unlike
+from ctxengine.engine.wire.rule import (
+    Found,
+    body_of,
+    byte_rules,
+    objects,
+    repeated,
+    rule_maker,
+    unlike,
+)
 
 _API = WireApi.ANTHROPIC
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -247,16 +255,7 @@ def _body(*messages: dict[str, Any], **extra: Any) -> bytes:
     return body_of(base | extra | {"messages": list(messages)})
 
 
-def _rule(name: str, text: str, source: str, check: Any, *messages: Any, **extra: Any) -> Rule:
-    return Rule(
-        id=f"anthropic.{name}",
-        api=_API,
-        text=text,
-        source=source,
-        check=check,
-        example=lambda: _body(*messages, **extra),
-    )
-
+_rule = rule_maker(_API, "anthropic", _body)
 
 RULES = (
     *byte_rules(_API, "anthropic", lambda: _body(_HELLO)),

@@ -9,7 +9,15 @@ from typing import Any
 
 from ctxengine.engine.wire.base import WireApi
 from ctxengine.engine.wire.markers import MAX_MARKERS
-from ctxengine.engine.wire.rule import Found, Rule, body_of, byte_rules, objects, repeated, unlike
+from ctxengine.engine.wire.rule import (
+    Found,
+    body_of,
+    byte_rules,
+    objects,
+    repeated,
+    rule_maker,
+    unlike,
+)
 
 _API = WireApi.BEDROCK
 _ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
@@ -262,16 +270,7 @@ def _body(*messages: Any, **extra: Any) -> bytes:
     return body_of({"modelId": "anthropic.claude-sonnet-4-6"} | extra | {"messages": [*messages]})
 
 
-def _rule(name: str, text: str, source: str, check: Any, *messages: Any, **extra: Any) -> Rule:
-    return Rule(
-        id=f"bedrock.{name}",
-        api=_API,
-        text=text,
-        source=source,
-        check=check,
-        example=lambda: _body(*messages, **extra),
-    )
-
+_rule = rule_maker(_API, "bedrock", _body)
 
 RULES = (
     *byte_rules(_API, "bedrock", lambda: _body(_HELLO)),

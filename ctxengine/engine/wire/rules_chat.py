@@ -10,7 +10,15 @@ from typing import Any, TypeAlias
 from ctxengine.engine.lexeme import is_json_object
 from ctxengine.engine.wire.base import WireApi
 from ctxengine.engine.wire.markers import MAX_MARKERS
-from ctxengine.engine.wire.rule import Found, Rule, body_of, byte_rules, objects, repeated, unlike
+from ctxengine.engine.wire.rule import (
+    Found,
+    body_of,
+    byte_rules,
+    objects,
+    repeated,
+    rule_maker,
+    unlike,
+)
 
 _API = WireApi.OPENAI_CHAT
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
@@ -228,16 +236,7 @@ def _body(*messages: dict[str, Any], **extra: Any) -> bytes:
     return body_of({"model": "gpt-5.6-sol"} | extra | {"messages": list(messages)})
 
 
-def _rule(name: str, text: str, source: str, check: Any, *messages: Any, **extra: Any) -> Rule:
-    return Rule(
-        id=f"openai.{name}",
-        api=_API,
-        text=text,
-        source=source,
-        check=check,
-        example=lambda: _body(*messages, **extra),
-    )
-
+_rule = rule_maker(_API, "openai", _body)
 
 RULES = (
     *byte_rules(_API, "openai", lambda: _body(_HELLO)),

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxengine.engine.wire.base import WireApi
-from ctxengine.engine.wire.rule import Found, Rule, body_of, byte_rules, objects, repeated, unlike
+from ctxengine.engine.wire.rule import (
+    Found,
+    body_of,
+    byte_rules,
+    objects,
+    repeated,
+    rule_maker,
+    unlike,
+)
 
 _API = WireApi.GOOGLE
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
@@ -211,16 +219,7 @@ def _body(*contents: Any, **extra: Any) -> bytes:
     return body_of({"model": "gemini-3.1-pro"} | extra | {"contents": list(contents)})
 
 
-def _rule(name: str, text: str, source: str, check: Any, *contents: Any, **extra: Any) -> Rule:
-    return Rule(
-        id=f"google.{name}",
-        api=_API,
-        text=text,
-        source=source,
-        check=check,
-        example=lambda: _body(*contents, **extra),
-    )
-
+_rule = rule_maker(_API, "google", _body)
 
 RULES = (
     *byte_rules(_API, "google", lambda: _body(_HELLO)),

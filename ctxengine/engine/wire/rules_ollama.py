@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxengine.engine.wire.base import WireApi
-from ctxengine.engine.wire.rule import Found, Rule, body_of, byte_rules, objects, repeated, unlike
+from ctxengine.engine.wire.rule import (
+    Found,
+    body_of,
+    byte_rules,
+    objects,
+    repeated,
+    rule_maker,
+    unlike,
+)
 
 _API = WireApi.OLLAMA
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -168,16 +176,7 @@ def _body(*messages: Any, **extra: Any) -> bytes:
     return body_of({"model": "gemma-4-31b"} | _KEPT | extra | {"messages": list(messages)})
 
 
-def _rule(name: str, text: str, source: str, check: Any, *messages: Any, **extra: Any) -> Rule:
-    return Rule(
-        id=f"ollama.{name}",
-        api=_API,
-        text=text,
-        source=source,
-        check=check,
-        example=lambda: _body(*messages, **extra),
-    )
-
+_rule = rule_maker(_API, "ollama", _body)
 
 RULES = (
     *byte_rules(_API, "ollama", lambda: _body(_HELLO)),

@@ -10,7 +10,16 @@ from typing import Any
 from ctxengine.engine.lexeme import is_json_object
 from ctxengine.engine.wire.base import WireApi
 from ctxengine.engine.wire.markers import MAX_MARKERS
-from ctxengine.engine.wire.rule import Found, Rule, body_of, byte_rules, objects, repeated, unlike
+from ctxengine.engine.wire.rule import (
+    Found,
+    Rule,
+    body_of,
+    byte_rules,
+    objects,
+    repeated,
+    rule_maker,
+    unlike,
+)
 
 _API = WireApi.OPENAI_RESPONSES
 _CALL_ID = re.compile(r".{1,64}", re.DOTALL)
@@ -243,16 +252,7 @@ def _body(*items: dict[str, Any], **extra: Any) -> bytes:
     return body_of({"model": "gpt-5.6-sol", "store": False} | extra | {"input": list(items)})
 
 
-def _rule(name: str, text: str, source: str, check: Any, *items: Any, **extra: Any) -> Rule:
-    return Rule(
-        id=f"openai-responses.{name}",
-        api=_API,
-        text=text,
-        source=source,
-        check=check,
-        example=lambda: _body(*items, **extra),
-    )
-
+_rule = rule_maker(_API, "openai-responses", _body)
 
 RULES = (
     *byte_rules(_API, "openai-responses", lambda: _body(_HELLO)),
