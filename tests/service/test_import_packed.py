@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import zipfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +50,24 @@ def door(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_file_of_several_members_goes_in_to_its_last_line(door: Door, data: bytes) -> None:
     outcome = door(data)
     assert (outcome.status, outcome.items_in, outcome.items_kept) == ("imported", 16, 16)
+
+
+@pytest.mark.django_db
+def test_an_archive_is_refused_with_the_way_to_have_it_read(door: Door) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("header.json", "{}")
+    outcome = door(out.getvalue())
+    assert outcome.status == "refused"
+    assert "zip archive" in outcome.reason and "inspect log dump" in outcome.reason
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_text_of_another_encoding_is_named_as_such(door: Door, encoding: str) -> None:
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    outcome = door(mark + LINES.decode().encode(encoding))
+    assert (outcome.status, "UTF-16" in outcome.reason) == ("refused", True)
 
 
 @pytest.mark.django_db

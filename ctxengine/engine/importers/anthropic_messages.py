@@ -32,6 +32,7 @@ from ctxengine.engine.importers.dialect import (
 )
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.shapes import Shape, anthropic_shape
+from ctxengine.engine.importers.texts import json_text
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
 from ctxengine.engine.importers.usage import anthropic_usage
 from ctxengine.engine.items import ContentFormat
@@ -41,6 +42,7 @@ from ctxengine.engine.trust.levels import Trust
 FORMAT = "anthropic_messages"
 _BODY = ContentFormat.ANTHROPIC
 _COMPACTION = "compaction"
+_RESULT = "tool_result"
 
 Classify = Callable[[str], Voice]
 """Whether a user-role text is a directive or something a harness put there, and how far it is believed."""
@@ -59,7 +61,7 @@ class AnthropicMessages:
         """Read a request body, or any object with `messages`."""
         system = body.get("system")
         return Request(
-            turns=anthropic_turns(array_at(body, "messages")),
+            turns=anthropic_turns(array_at(body, "messages") or array_at(body, "history")),
             model=text_at(body, "model"),
             instructions=plain_text(system.value()) if system is not None else "",
             tools=[_tool(node) for node in array_at(body, "tools")],
@@ -94,7 +96,7 @@ class AnthropicMessages:
             return None
         message.pop("content", None)
         content = ",".join(_block_text(blocks[index]) for index in sorted(blocks))
-        return json.dumps(message)[:-1] + f',"content":[{content}]}}'
+        return json_text(message)[:-1] + f',"content":[{content}]}}'
 
     def tokens(self, turn: Turn) -> list[Token]:
         """Texts, calls, results and other blocks of one message; reasoning says nothing."""
@@ -105,7 +107,7 @@ class AnthropicMessages:
         tokens = [
             (turn.role, *_words(block))
             for block in blocks
-            if isinstance(block, dict) and block.get("type") not in OPAQUE_TYPES
+            if isinstance(block, dict) and _type_of(block) not in OPAQUE_TYPES
         ]
         return [token for token in tokens if token[1:] != ("text", "")]
 
@@ -163,19 +165,24 @@ def _add_assistant(draft: SessionDraft, turn: Turn, where: str, facts: Facts) ->
     if shape is None:
         _unreadable(draft, content, where)
         return
-    if not _holds_compaction(content):
+    if not _holds_others(content):
         draft.found(shape.total)
         entry = Entry(EntryType.ASSISTANT, _BODY, content.raw, Trust.MODEL, **facts._asdict())
         draft.add(entry, shape, where)
         return
-    for is_summary, nodes in groupby(content, lambda block: text_at(block, "type") == _COMPACTION):
-        body = joined(blocks := list(nodes))
+    for kind, nodes in groupby(content, _kind_of_other):
+        blocks = list(nodes)
+        if kind == _RESULT:
+            for block in blocks:
+                _add_result(draft, block, where, Facts(at=facts.at))
+            continue
+        body = joined(blocks)
         part = _shape(body, [block.peek() for block in blocks], assistant=True)
         if part is None:
             draft.leave("unreadable_message", where, "Content that cannot be read.", raw=body)
             continue
         draft.found(part.total)
-        if is_summary:
+        if kind == _COMPACTION:
             entry = Entry(EntryType.SUMMARY, _BODY, body, Trust.EXTERNAL_UNTRUSTED, at=facts.at)
         else:
             entry = Entry(EntryType.ASSISTANT, _BODY, body, Trust.MODEL, **facts._asdict())
@@ -191,27 +198,51 @@ def _add_user(
         _add_user_part(draft, turn, content.raw, turn.value, where, facts, classify)
         return
     blocks = list(content)
-    kinds = [text_at(block, "type") for block in blocks]
-    if "tool_result" not in kinds:
-        _add_user_part(draft, turn, content.raw, turn.value, where, facts, classify)
+    voices = _voices(blocks, classify)
+    one = voices[0] if voices and voices.count(voices[0]) == len(voices) else None
+    if one is not None or not voices:
+        whole = _always(one) if one is not None else classify
+        _add_user_part(draft, turn, content.raw, turn.value, where, facts, whole)
         return
-    for is_result, nodes in groupby(blocks, lambda block: text_at(block, "type") == "tool_result"):
-        if not is_result:
-            group = list(nodes)
-            values = [block.peek() for block in group]
-            _add_user_part(
-                draft,
-                turn,
-                joined(group),
-                values,
-                where,
-                facts,
-                lambda text: _beside_results(text, classify),
-            )
+    beside = None in voices
+    for voice, pairs in groupby(zip(voices, blocks, strict=True), lambda pair: pair[0]):
+        group = [block for _, block in pairs]
+        if voice is None:
+            for block in group:
+                _add_result(draft, block, where, facts)
+                facts = facts._replace(extra="")
             continue
-        for block in nodes:
-            _add_result(draft, block, where, facts)
-            facts = facts._replace(extra="")
+        heard = MID_RUN_VOICE if beside and voice == USER_VOICE else voice
+        values = [block.peek() for block in group]
+        _add_user_part(draft, turn, joined(group), values, where, facts, _always(heard))
+        facts = facts._replace(extra="")
+
+
+def _voices(blocks: list[Node], classify: Classify | None) -> list[Voice | None]:
+    """Whose each block in the user's role is; None for a result.
+
+    An image or a document says nothing about itself: it is his who spoke before it, else his who speaks after it.
+    """
+    texts = [None if _is_result(block) else text_at(block, "text") for block in blocks]
+    spoken = [_hear(text, classify) if text is not None else None for text in texts]
+    heard = next((voice for voice in spoken if voice is not None), _hear("", classify))
+    voices: list[Voice | None] = []
+    for block, voice in zip(blocks, spoken, strict=True):
+        heard = voice or heard
+        voices.append(None if _is_result(block) else heard)
+    return voices
+
+
+def _hear(text: str, classify: Classify | None) -> Voice:
+    return classify(text) if classify is not None else USER_VOICE
+
+
+def _is_result(block: Node) -> bool:
+    return text_at(block, "type") == _RESULT
+
+
+def _always(voice: Voice) -> Classify:
+    return lambda _: voice
 
 
 def _add_user_part(
@@ -241,11 +272,6 @@ def _add_user_part(
         kind, trust = classify(plain_text(value))
     entry = Entry(kind, _BODY, body, trust, at=facts.at, extra=facts.extra)
     draft.add(entry, shape, where)
-
-
-def _beside_results(text: str, classify: Classify | None) -> Voice:
-    voice = classify(text) if classify is not None else USER_VOICE
-    return MID_RUN_VOICE if voice == USER_VOICE else voice
 
 
 def _add_result(draft: SessionDraft, block: Node, where: str, facts: Facts) -> None:
@@ -279,10 +305,16 @@ def _unreadable(draft: SessionDraft, content: Node, where: str) -> None:
     draft.leave("unreadable_message", where, "Content that cannot be read.", raw=content.raw)
 
 
-def _holds_compaction(content: Node) -> bool:
-    return _COMPACTION in content.raw and any(
-        text_at(block, "type") == _COMPACTION for block in content
-    )
+def _holds_others(content: Node) -> bool:
+    """Whether an answer holds blocks that are no part of it."""
+    raw = content.raw
+    return (_COMPACTION in raw or _RESULT in raw) and any(map(_kind_of_other, content))
+
+
+def _kind_of_other(block: Node) -> str | None:
+    """Which of the blocks that an answer may hold without saying them this one is: a summary, or a result."""
+    kind = text_at(block, "type")
+    return kind if kind in (_COMPACTION, _RESULT) else None
 
 
 def _tool(node: Node) -> ForeignTool:
@@ -294,19 +326,28 @@ def _tool(node: Node) -> ForeignTool:
     )
 
 
+def _type_of(block: dict[str, Any]) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 def _words(block: dict[str, Any]) -> Token:
-    kind = str(block.get("type"))
+    kind = _type_of(block)
     if kind == "text":
-        return ("text", gist(str(block.get("text"))))
+        return ("text", gist(_word(block.get("text"))))
     if kind == "tool_use":
-        return ("call", str(block.get("id")), str(block.get("name")))
-    if kind == "tool_result":
-        return ("result", str(block.get("tool_use_id")), gist(plain_text(block.get("content"))))
+        return ("call", _word(block.get("id")), _word(block.get("name")))
+    if kind == _RESULT:
+        return ("result", _word(block.get("tool_use_id")), gist(plain_text(block.get("content"))))
     name = block.get("id") or block.get("tool_use_id")
     if isinstance(name, str):
         return (kind, name)
     kept = {key: value for key, value in block.items() if key != "cache_control"}
-    return (kind, sha256_hex(json.dumps(kept, sort_keys=True).encode()))
+    return (kind, sha256_hex(json_text(kept, sort_keys=True).encode()))
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _index(data: dict[str, Any]) -> int:
@@ -345,10 +386,10 @@ def _block_text(block: dict[str, Any]) -> str:
     """JSON text of a block; input that was streamed stands in it as it came, as a string if it is not JSON."""
     pieces = block.pop("\0input", "")
     if not pieces:
-        return json.dumps(block)
+        return json_text(block)
     block.pop("input", None)
     try:
         written = parse(pieces).raw
     except LexemeError:
         written = json.dumps(pieces)
-    return json.dumps(block)[:-1] + f',"input":{written}}}'
+    return json_text(block)[:-1] + f',"input":{written}}}'

@@ -19,6 +19,7 @@ from ctxengine.engine.importers.exchanges import (
     exchanges_of,
     read_exchanges,
 )
+from ctxengine.engine.importers.loose import LooseMessages, loose_turns
 from ctxengine.engine.importers.openai_chat import chat_turns
 from ctxengine.engine.importers.openai_responses import item_turns
 from ctxengine.engine.importers.shelf import Shelf, Value
@@ -27,6 +28,7 @@ from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 _WHOLE = (
     "messages", "input", "contents", "choices", "output", "candidates", "request", "traj", "exchanges",
+    "history",
 )  # fmt: skip
 """Members that tell a body, a response, a pair or an episode from a single message."""
 
@@ -103,6 +105,9 @@ def _one_conversation(
     if dialect.format == "openai_responses":
         turns = item_turns([record.node for record in records])
         dialect.add(draft, turns, lambda n: records[n].where)
+    elif isinstance(dialect, LooseMessages):
+        for record in records:
+            dialect.add(draft, loose_turns([record.node]), _always(record.where))
     elif dialect.format == "openai_chat":
         for record in records:
             dialect.add(draft, chat_turns([record.node]), _always(record.where))
@@ -146,7 +151,7 @@ def _exchange(record: Record, dialect: Dialect) -> Exchange:
     node = record.node
     if node.get("request") is not None:
         return exchange_of(node, record.where)
-    if all(node.get(key) is None for key in ("messages", "input", "contents")):
+    if all(node.get(key) is None for key in ("messages", "input", "contents", "history")):
         empty = '{"input":[],"messages":[],"contents":[]}'
         return Exchange(record.where, parse(empty), node, api=dialect.format)
     return Exchange(record.where, node, object_at(node, "response"), api=dialect.format)

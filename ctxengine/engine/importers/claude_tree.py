@@ -22,6 +22,8 @@ class Record:
     parent: str | None
     side: bool
     message_id: str | None
+    caller: str | None = None
+    """The call that a message of a printed stream was said for; streams name no parents."""
 
     @property
     def node(self) -> Node:
@@ -63,6 +65,7 @@ def record_of(line: int, node: Node, shelf: Shelf | None = None) -> Record:
     """Read what places a line in the tree; the rest of it may wait on the shelf."""
     message = object_at(node, "message")
     side = node.get("isSidechain")
+    caller = text_at(node, "parent_tool_use_id")
     kind = text_at(node, "type") or ""
     return Record(
         line=line,
@@ -70,7 +73,8 @@ def record_of(line: int, node: Node, shelf: Shelf | None = None) -> Record:
         kind=kind,
         uuid=text_at(node, "uuid"),
         parent=text_at(node, "parentUuid"),
-        side=side is not None and side.kind is NodeKind.TRUE,
+        side=caller is not None or (side is not None and side.kind is NodeKind.TRUE),
+        caller=caller,
         message_id=text_at(message, "id") if kind == "assistant" else None,
     )
 
@@ -83,12 +87,21 @@ def arrange(records: list[Record]) -> Arrangement:
     main = forest.main_lines()
     rest = [record for record in records if record.line not in main]
     branches: dict[int, Branch] = {}
+    first_of: dict[str, Record] = {}
+    callers: dict[str, Record] | None = None
     for record in rest:
-        top = forest.top_of(record, main)
+        top = (
+            first_of.setdefault(record.caller, record)
+            if record.caller
+            else forest.top_of(record, main)
+        )
         kind = "sidechain" if record.side else "fork"
         branch = branches.get(top.line)
         if branch is None:
             parent = forest.by_uuid.get(top.parent) if top.parent else None
+            if record.caller is not None:
+                callers = by_call(records) if callers is None else callers
+                parent = callers.get(record.caller)
             branch = branches[top.line] = Branch(kind, [], parent)
         branch.records.append(record)
     kept: list[Branch] = []
@@ -105,6 +118,7 @@ class _Forest:
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.records = list(records)
+        self._tops: dict[int, Record] = {}
         self.by_uuid: dict[str, Record] = {}
         for record in self.records:
             if record.uuid is not None:
@@ -160,14 +174,29 @@ class _Forest:
                 calls |= _ids(record, "tool_use", "id")
 
     def top_of(self, record: Record, main: set[int]) -> Record:
-        """The first record of the branch that this one belongs to."""
+        """The first record of the branch that this one belongs to; `main` is the same at every call."""
+        way: list[Record] = []
         seen: set[int] = set()
-        while (above := self.parent(record)) is not None:
-            if above.line in main or above.line in seen:
-                break
-            seen.add(above.line)
-            record = above
-        return record
+        while record.line not in self._tops:
+            way.append(record)
+            seen.add(record.line)
+            above = self.parent(record)
+            if above is None or above.line in main or above.line in seen:
+                self._tops[record.line] = record
+            else:
+                record = above
+        top = self._tops[record.line]
+        self._tops.update((passed.line, top) for passed in way)
+        return top
+
+
+def by_call(records: Iterable[Record]) -> dict[str, Record]:
+    """The first line that holds each call."""
+    found: dict[str, Record] = {}
+    for record in records:
+        for call in _ids(record, "tool_use", "id"):
+            found.setdefault(call, record)
+    return found
 
 
 def _ids(record: Record, kind: str, key: str) -> set[str]:

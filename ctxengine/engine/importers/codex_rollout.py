@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 from ctxengine.engine.importers.bodies import broken_line
-from ctxengine.engine.importers.dialect import Facts, Turn, array_at, object_at, text_at
+from ctxengine.engine.importers.dialect import Facts, Turn, array_at, extra_of, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
-from ctxengine.engine.importers.openai_responses import add_answer, add_other, item_turns
+from ctxengine.engine.importers.openai_responses import (
+    COMPACTIONS,
+    OpenAIResponses,
+    add_answer,
+    add_other,
+    item_turns,
+)
 from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.shelf import Shelf, Shelved, kept, taken
 from ctxengine.engine.importers.texts import shorten, time_of
@@ -28,20 +36,30 @@ from ctxengine.engine.trust.levels import Trust
 
 FORMAT = "codex_rollout"
 RECORD_TYPES = frozenset(
-    ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+    ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 )
+_BARE_ITEM = re.compile(r"message|reasoning|\w+_call|\w+_call_output", re.ASCII)
+"""Kinds of items that the first versions wrote without a record around them."""
 _NOTES = (
     "<environment_context>",
     "<user_instructions>",
     "<turn_aborted>",
     "<permissions instructions>",
     "<collaboration_mode>",
+    "<skill>",
+    "<subagent_notification>",
+    "<user_shell_command>",
+    "<hook_prompt",
+    "<model_switch>",
+    "<goal_context>",
     "# AGENTS.md instructions",
 )
 """How user-role messages begin that the harness wrote."""
 
 _REQUEST_HEADING = "## My request for Codex:"
 _ECHOES = ("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content")
+_MODELLED_IN_NOTE = frozenset(("type", "content", "encrypted_content"))
+"""Members of another agent's message beside who wrote it to whom."""
 _NO_CONTENT = ("ghost_snapshot",)
 
 
@@ -60,13 +78,22 @@ class _Rollout:
         self._said: set[bytes] = set()
         """Digests of what the items say."""
         self._echoes: list[tuple[str, bytes, str | Shelved]] = []
+        self._turns: list[int] = []
+        """Sizes of the session at which the user's turns began."""
+        self._undone: list[tuple[SessionDraft, str | None]] = []
+        """Turns that were rolled back, with the place of the entry before them."""
+        self._named = False
 
     def take(self, number: int, record: Node) -> None:
         """Read one record."""
         where, kind = f"line {number}", text_at(record, "type")
         payload = object_at(record, "payload")
         at = time_of(text_at(record, "timestamp"))
-        if kind not in RECORD_TYPES or payload is None:
+        if payload is None and _BARE_ITEM.fullmatch(kind or ""):
+            self._item(record, where, at)
+        elif payload is None and kind is None and _is_bare_head(record):
+            self._context("session_meta", record, where)
+        elif kind not in RECORD_TYPES or payload is None:
             self.draft.leave("unknown_record", where, f"A record of type {kind!r}.", raw=record.raw)
         elif kind == "response_item":
             self._item(payload, where, at)
@@ -77,20 +104,37 @@ class _Rollout:
         else:
             self._context(kind, payload, where)
 
+    def take_head(self, head: Node) -> None:
+        """Read what a document says about its session."""
+        self._context("session_meta", head, "session")
+
+    def take_item(self, item: Node, where: str) -> None:
+        """Read one item of a document."""
+        self._item(item, where, time_of(text_at(item, "timestamp")))
+
     def finish(self) -> Transcript:
         """Close what is open."""
         self._flush()
         self._account_for_echoes()
         items = sum(repair.items for repair in self.repairs)
-        return Transcript(FORMAT, [self.draft.finish()], self.repairs, items)
+        sessions = [self.draft.finish()]
+        for draft, hook in self._undone:
+            index = self.draft.index_of(hook) if hook is not None else None
+            draft.key = f"{self.draft.key}/{draft.key}"
+            sessions.append(replace(draft.finish(), parent=(self.draft.key, index or 0)))
+        return Transcript(FORMAT, sessions, self.repairs, items)
 
     def _context(self, kind: str, payload: Node, where: str) -> None:
         if kind == "session_meta":
-            self.draft.key = text_at(payload, "id") or self.draft.key
+            # A fork repeats the head of the session it came from behind its own.
+            if not self._named:
+                self.draft.key = text_at(payload, "id") or self.draft.key
+                self._named = text_at(payload, "id") is not None
+                self.draft.started_at = time_of(text_at(payload, "timestamp"))
             base = object_at(payload, "base_instructions")
             instructions = text_at(payload, "instructions") or text_at(base, "text")
             self.draft.instructions = self.draft.instructions or instructions or ""
-        else:
+        elif kind == "turn_context":
             self._flush()
             self._model = text_at(payload, "model") or self._model
             self.draft.model = self.draft.model or self._model
@@ -101,7 +145,16 @@ class _Rollout:
         if kind in _NO_CONTENT:
             self.draft.leave_many(kind or "", where, "Snapshots of the working tree.")
             return
-        turn = item_turns([item])[0]
+        if kind == "additional_tools":
+            for tool in OpenAIResponses().request(item).tools:
+                self.draft.declare(tool)
+            self.draft.leave_many(
+                "tools_added", where, "Tools that became known; they are declared."
+            )
+            return
+        turn, extra = item_turns([item])[0], ""
+        if kind == "agent_message":
+            turn, extra = Turn("input", _as_note(item)), extra_of(item, _MODELLED_IN_NOTE)
         if turn.role == "assistant":
             if not self._answer:
                 self._answer_where, self._answer_at = where, at
@@ -112,7 +165,8 @@ class _Rollout:
                 turn = turn._replace(role="input")
             elif turn.role == "user":
                 self._name_after(item)
-            add_other(self.draft, turn, where, Facts(at=at))
+                self._turns.append(self.draft.size)
+            add_other(self.draft, turn, where, Facts(at=at, extra=extra))
         self._said.update(map(_digest, _texts(item)))
 
     def _name_after(self, item: Node) -> None:
@@ -139,10 +193,25 @@ class _Rollout:
             text = text_at(payload, "message") or text_at(payload, "text") or ""
             self._echoes.append((where, _digest(text), kept(payload.raw, self._shelf)))
         else:
-            if kind == "turn_aborted":
+            if kind in ("turn_aborted", "thread_rolled_back"):
                 self._flush()
+            if kind == "thread_rolled_back":
+                self._roll_back(payload)
             detail = f"Events of type {kind}; they tell about the run and are no content."
             self.draft.leave_many(f"event_{kind}", where, detail)
+
+    def _roll_back(self, payload: Node) -> None:
+        """The last turns of the user, and all that came of them, are no longer part of the conversation."""
+        number = payload.get("num_turns")
+        turns = number.value() if number is not None else 0
+        undone = self._turns[-turns:] if isinstance(turns, int) and turns > 0 else []
+        if undone and undone[0] < self.draft.size:
+            other = SessionDraft(
+                f"rollback-{len(self._undone) + 1}", self.draft.provider, shelf=self._shelf
+            )
+            other.model = self._model
+            self._undone.append((other, self.draft.cut(undone[0], other)))
+        del self._turns[len(self._turns) - len(undone) :]
 
     def _count(self, payload: Node, where: str) -> None:
         """Usage belongs to the answer being collected, else to the next one (older versions count first)."""
@@ -168,10 +237,18 @@ class _Rollout:
         if message is None or text is None:
             self.draft.leave("unknown_record", where, "A compaction without text.", raw=payload.raw)
             return
-        self.draft.found(1)
-        entry = Entry(EntryType.SUMMARY, ContentFormat.TEXT, text, Trust.EXTERNAL_UNTRUSTED, at=at)
-        self.draft.add(entry, Shape(1, empty=int(not text)), where)
         replaced = array_at(payload, "replacement_history")
+        sealed = [item for item in replaced if text_at(item, "type") in COMPACTIONS]
+        if sealed and not text:
+            # The provider's summary, which nobody but the provider can read.
+            add_other(self.draft, item_turns(sealed[-1:])[0], where, Facts(at=at))
+            replaced.remove(sealed[-1])
+        else:
+            self.draft.found(1)
+            entry = Entry(
+                EntryType.SUMMARY, ContentFormat.TEXT, text, Trust.EXTERNAL_UNTRUSTED, at=at
+            )
+            self.draft.add(entry, Shape(1, empty=int(not text)), where)
         if replaced:
             self.draft.found(len(replaced))
             detail = "Items that the compaction repeats for its new window."
@@ -201,6 +278,28 @@ def read_lines(lines: Iterable[str], shelf: Shelf | None = None) -> Transcript:
             continue
         rollout.take(number, record)
     return rollout.finish()
+
+
+def read_document(root: Node) -> Transcript:
+    """Read a session of the first, TypeScript program: its head, and its items in a list."""
+    rollout = _Rollout(None)
+    head = object_at(root, "session")
+    if head is not None:
+        rollout.take_head(head)
+    for number, item in enumerate(array_at(root, "items"), 1):
+        rollout.take_item(item, f"item {number}")
+    return rollout.finish()
+
+
+def _is_bare_head(record: Node) -> bool:
+    return record.get("record_type") is not None or record.get("instructions") is not None
+
+
+def _as_note(item: Node) -> Node:
+    """A message of another agent, as one that the harness put into the user's role."""
+    content = item.get("content")
+    raw = content.raw if content is not None else "[]"
+    return parse(f'{{"type":"message","role":"user","content":{raw}}}')
 
 
 def _is_note(item: Node) -> bool:

@@ -36,7 +36,12 @@ _ANTHROPIC_BLOCKS = frozenset(
 )
 _ROLES = frozenset(("user", "assistant", "system", "developer"))
 """Roles of more than one API: they tell that something is a message, not whose."""
+_GOOGLE_ROLES = frozenset(("user", "model", "function"))
 _BEDROCK_BLOCKS = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "cachePoint"))
+_BARE_CODEX_HEAD = frozenset(("id", "timestamp", "instructions"))
+"""What the first line of Codex' first rollouts holds."""
+_SAID = frozenset(("messages", "role", "input", "contents", "prompt", "content"))
+"""Members that say something: whoever has one is no mere head or state of a session."""
 _HINTS = (
     ("openai_responses", re.compile(r'"uri":\s*"[^"]*/responses|"function_call_output"')),
     ("anthropic_messages", re.compile(r'"uri":\s*"[^"]*/messages|"tool_use"|"tool_use_id"')),
@@ -63,7 +68,33 @@ def detect(head: str | bytes) -> str | None:
         root = parse(text)
     except LexemeError:
         return _guess(text)
-    return format_of_document(root) or format_of_lines([sample_of(root)])
+    return format_of_document(root) or format_of_records(root)
+
+
+def format_of_records(root: Node) -> str | None:
+    """Format of a document whose records stand on lines of their own elsewhere: one record, or a list of them."""
+    votes = Counter(name for name in _record_votes(records_of(root)) if name)
+    return votes.most_common(1)[0][0] if votes else None
+
+
+def _record_votes(records: list[Node]) -> list[str | None]:
+    samples = (sample_of(record, 3) for record in records[:SAMPLE])
+    return [_line_format(sample) if isinstance(sample, dict) else None for sample in samples]
+
+
+def _are_records(root: Node) -> bool:
+    """Whether a list holds a tool's records: most of them say so, or the first one is the head of a rollout."""
+    votes = _record_votes(list(root))
+    named = [name for name in votes if name]
+    return len(named) * 2 > len(votes) or votes[:1] == ["codex_rollout"]
+
+
+def records_of(root: Node) -> list[Node]:
+    """Records of a document: its elements, those of a page of results, or itself."""
+    if root.kind is NodeKind.ARRAY:
+        return list(root)
+    page = root.get("items") if root.kind is NodeKind.OBJECT else None
+    return list(page) if page is not None and page.kind is NodeKind.ARRAY else [root]
 
 
 def values_of_lines(text: str) -> list[Any]:
@@ -109,7 +140,8 @@ def format_of_document(root: Node) -> str | None:
         counted = Counter(names)
         return max(counted, key=lambda n: (counted[n], n == names[-1]), default=None)
     if root.kind is NodeKind.ARRAY:
-        return _format_of_values(sample_of(root))
+        # Records that a tool writes on lines are its own though they look like somebody's messages.
+        return None if _are_records(root) else _format_of_values(sample_of(root))
     return _format_of_values([sample_of(root)]) if root.kind is NodeKind.OBJECT else None
 
 
@@ -121,7 +153,8 @@ def describe(sample: object) -> str:
         return f"top-level keys {shown}" if keys else "an empty object"
     if isinstance(sample, list):
         kinds = sorted({_KINDS.get(type(value), "a number or a word") for value in sample})
-        return f"a list of {', '.join(kinds)}" if kinds else "an empty list"
+        first = f" (the first: {describe(sample[0])})" if kinds == ["objects"] else ""
+        return f"a list of {', '.join(kinds)}{first}" if kinds else "an empty list"
     return f"a single value, {_KINDS.get(type(sample), 'a number or a word')}"
 
 
@@ -129,16 +162,21 @@ _KINDS = {dict: "objects", list: "lists", str: "texts or numbers", type(None): "
 
 
 def _line_format(record: dict[str, Any]) -> str | None:
+    if "role" in record:
+        # A message that somebody decorated stays a message: no tool's own record has a role beside its type.
+        return None
     kind = _word(record.get("type"))
     named = line_format_by_members(record)
     if named is not None:
         return named
     if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
         return "codex_rollout"
+    if "record_type" in record or (not kind and record.keys() >= _BARE_CODEX_HEAD):
+        return "codex_rollout" if _SAID.isdisjoint(record) else None
     if "parentUuid" in record or "leafUuid" in record or kind == "file-history-snapshot":
         return "claude_code"
-    if kind in ("user", "assistant") and "sessionId" in record and "message" in record:
-        return "claude_code"
+    if kind in ("user", "assistant") and ("sessionId" in record or "session_id" in record):
+        return "claude_code" if isinstance(record.get("message"), dict) else None
     return None
 
 
@@ -158,7 +196,7 @@ def _evidence(value: dict[str, Any]) -> list[str]:
         return _evidence(value["request"]) or []
     if isinstance(value.get("contents"), list) or isinstance(value.get("candidates"), list):
         return ["google_generate_content"]
-    for key in ("messages", "traj"):
+    for key in ("messages", "traj", "history"):
         if isinstance(value.get(key), list):
             return _evidence_of_messages(value, value[key])
     if isinstance(value.get("choices"), list):
@@ -190,6 +228,8 @@ def _evidence_of_message(message: dict[str, Any]) -> list[str]:
     kind, role = _word(message.get("type")), _word(message.get("role"))
     if kind in _RESPONSES_ITEMS:
         return ["openai_responses"]
+    if role in _GOOGLE_ROLES and _holds_google_parts(message):
+        return ["google_generate_content"]
     if role in ("tool", "function") or "tool_calls" in message or "tool_call_id" in message:
         return ["openai_chat"]
     blocks = _dicts(message.get("content"))
@@ -205,6 +245,14 @@ def _evidence_of_message(message: dict[str, Any]) -> list[str]:
     if kind == "message" and role:
         return ["openai_responses"]
     return ["plain"] if role in _ROLES and "content" in message else []
+
+
+def _holds_google_parts(message: dict[str, Any]) -> bool:
+    """Parts that are told by their members: whoever names their types has another kind of part."""
+    parts = message.get("parts")
+    if not isinstance(parts, list) or "content" in message:
+        return False
+    return not any("type" in part for part in _dicts(parts))
 
 
 def _word(value: Any) -> str:

@@ -48,6 +48,8 @@ class SessionDraft:
         self.model: str | None = None
         self.instructions = ""
         self.parent: tuple[str, int] | None = None
+        self.started_at: str | None = None
+        """When the file says that it began, for files whose messages bear no time."""
         self.tools: dict[str, ForeignTool] = {}
         self._shelf = shelf
         self._drafts: list[Drafted] = []
@@ -55,6 +57,9 @@ class SessionDraft:
         self._tallies: dict[str, _Tally] = {}
         self._items_in = 0
         self._places: dict[str, int] = {}
+        self._call_ids: dict[tuple[str, str], str | None] = {}
+        """Ids by tool and arguments, of the entries looked up so far."""
+        self._looked_up = 0
 
     @property
     def size(self) -> int:
@@ -89,6 +94,17 @@ class SessionDraft:
         if self._shelf is not None:
             entry = replace(entry, text=kept(entry.body, self._shelf), value=None)
         self._drafts.append(Drafted(entry, shape, where))
+
+    def cut(self, start: int, other: SessionDraft) -> str | None:
+        """Move the entries from this one on to another session; gives the place of the one before them."""
+        moved = self._drafts[start:]
+        del self._drafts[start:]
+        self._call_ids, self._looked_up = {}, 0
+        items = sum(draft.shape.total for draft in moved)
+        self._items_in -= items
+        other._items_in += items
+        other._drafts += moved
+        return self._drafts[-1].where if self._drafts else None
 
     def set_aside(
         self, code: str, where: str, detail: str, *, items: int = 1, raw: str = ""
@@ -139,13 +155,19 @@ class SessionDraft:
 
     def call_id_of(self, name: str, arguments: str) -> str | None:
         """Id of the latest call of this tool with these arguments (blanks left out); None when there is none."""
-        for draft in reversed(self._drafts):
-            for call in draft.shape.calls:
-                items = decode(draft.entry.format, draft.entry.body, role="assistant").items
-                given = items[call.ordinal].arguments or ""
-                if call.name == name and "".join(given.split()) == arguments:
-                    return call.call_id
-        return None
+        for draft in self._drafts[self._looked_up :]:
+            self._look_up(draft)
+        self._looked_up = len(self._drafts)
+        return self._call_ids.get((name, arguments))
+
+    def _look_up(self, draft: Drafted) -> None:
+        """Keep the ids of an entry's calls; of calls that are alike the entry's first one counts."""
+        if not draft.shape.calls:
+            return
+        items = decode(draft.entry.format, draft.entry.body, role="assistant").items
+        for call in reversed(draft.shape.calls):
+            given = items[call.ordinal].arguments or ""
+            self._call_ids[call.name, "".join(given.split())] = call.call_id
 
     def finish(self) -> ForeignSession:
         """Repair and close the session."""
@@ -166,7 +188,7 @@ class SessionDraft:
             repairs=[*self._repairs, *map(_tally_line, self._tallies.items())],
             items_in=self._items_in,
             parent=self.parent,
-            started_at=next((entry.at for entry in entries if entry.at), None),
+            started_at=next((entry.at for entry in entries if entry.at), self.started_at),
         )
 
     def _warn(self, entry: Entry, shape: Shape, where: str) -> None:

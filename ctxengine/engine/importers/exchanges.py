@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from ctxengine.engine.importers.anthropic_messages import AnthropicMessages
 from ctxengine.engine.importers.bedrock_converse import BedrockConverse
 from ctxengine.engine.importers.conversations import Conversations, compact, tell
-from ctxengine.engine.importers.dialect import Answer, Dialect, object_at, text_at
+from ctxengine.engine.importers.dialect import Answer, Dialect, Request, object_at, text_at
 from ctxengine.engine.importers.events import event_data, is_event_stream
 from ctxengine.engine.importers.google_generate_content import GoogleGenerateContent
 from ctxengine.engine.importers.openai_chat import OpenAIChat
@@ -66,18 +66,25 @@ class _Reader:
         """Read one exchange."""
         name = api_of(exchange)
         request = _body(exchange.request)
-        if name is None or request is None or request.kind is not NodeKind.OBJECT:
+        if name is None:
             self.repairs.append(_foreign(exchange))
             return
         self.apis.append(name)
         dialect = DIALECTS[name]
-        asked = dialect.request(request)
+        is_readable = request is not None and request.kind is NodeKind.OBJECT
+        asked = dialect.request(request) if request is not None and is_readable else Request([])
         if asked.model is None:
             asked = asked._replace(model=_model_in(exchange.uri))
         conversation = self.conversations.ask(dialect, asked, exchange.where, at=exchange.at)
+        if not is_readable:
+            detail = "The recorder kept no request that can be read; the answer stands alone."
+            raw = exchange.request.raw
+            conversation.draft.leave("unreadable_request", exchange.where, detail, raw=raw)
         if exchange.response is None:
             return
         answer = _read_answer(dialect, exchange)
+        if answer is not None and answer.facts.model is None:
+            answer = answer._replace(facts=answer.facts._replace(model=asked.model))
         if answer is None:
             detail = f"The provider gave no answer (status {exchange.status})."
             raw = exchange.response.raw
@@ -135,6 +142,9 @@ def api_of(exchange: Exchange) -> str | None:
         if part in exchange.uri:
             return name
     request = _body(exchange.request)
+    if request is not None and request.get("anthropic_version") is not None:
+        # Bedrock and Vertex serve the Messages API at addresses of their own.
+        return "anthropic_messages"
     if exchange.uri or request is None:
         return None
     if request.get("input") is not None:
@@ -185,11 +195,12 @@ def _read_answer(dialect: Dialect, exchange: Exchange) -> Answer | None:
 
 
 def _foreign(exchange: Exchange) -> Repair:
+    gave = exchange.response.raw if exchange.response is not None else "null"
     return Repair(
         RepairAction.SET_ASIDE,
         "other_exchange",
         exchange.where,
         f"A request to {exchange.uri or 'an unknown address'} is no model call that is known here.",
         items=1,
-        raw=exchange.request.raw,
+        raw=f'{{"request":{exchange.request.raw},"response":{gave}}}',
     )

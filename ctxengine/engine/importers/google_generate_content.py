@@ -25,8 +25,9 @@ class GoogleGenerateContent(LooseMessages):
         config = object_at(body, "config") or body
         system = body.get("systemInstruction") or config.get("system_instruction")
         return Request(
-            turns=loose_turns(array_at(body, "contents")),
-            model=text_at(body, "model"),
+            turns=loose_turns(_contents(body.get("contents") or body.get("history"))),
+            # Vertex names the project and the place in front of it.
+            model=(text_at(body, "model") or "").rpartition("/")[2] or None,
             instructions=_text_of(system),
             tools=[
                 _tool(declaration)
@@ -46,13 +47,14 @@ class GoogleGenerateContent(LooseMessages):
         if content is None:
             return None
         facts = Facts(
-            model=text_at(body, "modelVersion"),
+            model=text_at(body, "modelVersion") or text_at(body, "model_version"),
             usage=_usage(body),
             stop_reason=text_at(first, "finishReason") or text_at(first, "finish_reason"),
         )
         turn = loose_turns([content])[0]._replace(role="assistant")
         dropped = max(0, len(candidates) - 1)
-        return Answer([turn], facts, text_at(body, "responseId"), dropped)
+        response_id = text_at(body, "responseId") or text_at(body, "response_id")
+        return Answer([turn], facts, response_id, dropped)
 
     def stream(self, events: Iterable[str]) -> str | None:
         """Join the parts of all chunks; the last one carries the usage."""
@@ -76,6 +78,23 @@ class GoogleGenerateContent(LooseMessages):
         content = f'{{"role":"model","parts":[{",".join(parts)}]}}'
         rest = "".join(f",{json.dumps(key)}:{raw}" for key, raw in members.items())
         return f'{{"candidates":[{{"content":{content},"finishReason":{finish}}}]{rest}}}'
+
+
+def _contents(given: Node | None) -> list[Node]:
+    """Contents as the API has them; the SDKs take a text, a part or one content in their place."""
+    if given is None or given.kind is NodeKind.NULL:
+        return []
+    nodes = list(given) if given.kind is NodeKind.ARRAY else [given]
+    return [_content(node) for node in nodes]
+
+
+def _content(node: Node) -> Node:
+    if node.kind is NodeKind.STRING:
+        return parse(f'{{"role":"user","parts":[{{"text":{node.raw}}}]}}')
+    is_part = node.kind is NodeKind.OBJECT and all(
+        node.get(name) is None for name in ("role", "parts")
+    )
+    return parse(f'{{"role":"user","parts":[{node.raw}]}}') if is_part else node
 
 
 def _usage(body: Node) -> ForeignUsage | None:

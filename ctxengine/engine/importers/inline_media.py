@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ctxengine.engine.importers.dialect import object_at, text_at
+from ctxengine.engine.content.media import standard_base64
+from ctxengine.engine.importers.dialect import array_at, object_at, text_at
 from ctxengine.engine.importers.pieces import Pieces
-from ctxengine.engine.lexeme import Node
+from ctxengine.engine.lexeme import Node, NodeKind
 
 
 def google_data(pieces: Pieces, data: Node) -> None:
@@ -12,14 +13,65 @@ def google_data(pieces: Pieces, data: Node) -> None:
     media_type = text_at(data, "mimeType") or text_at(data, "mime_type")
     kind = "image" if (media_type or "").startswith("image/") else "file"
     url = text_at(data, "fileUri") or text_at(data, "file_uri")
-    pieces.media(kind, media_type, text_at(data, "data"), url)
+    written = text_at(data, "data")
+    inline = None if written is None else standard_base64(written)
+    if inline is None and url is None:
+        pieces.foreign("inline_data", data)
+    else:
+        pieces.media(kind, media_type, inline, url)
 
 
 def bedrock_image(pieces: Pieces, image: Node) -> None:
-    """An image of the Converse API."""
+    """An image of the Converse API; one of any other form stays as it was written."""
     source = object_at(image, "source")
     media_type = f"image/{text_at(image, 'format') or 'png'}"
-    pieces.media("image", media_type, text_at(source, "bytes"), None)
+    _media(pieces, "image", image, media_type, source)
+
+
+def bedrock_file(pieces: Pieces, file: Node) -> None:
+    """A document or a video of the Converse API; one of any other form stays as it was written."""
+    source = object_at(file, "source")
+    kind = text_at(file, "format") or ""
+    media_type = (
+        kind if "/" in kind else _MEDIA_TYPES.get(kind, f"application/{kind or 'octet-stream'}")
+    )
+    texts = _texts_of(source)
+    if texts is None:
+        _media(pieces, "file", file, media_type, source)
+        return
+    for text in texts:
+        pieces.text(text)
+
+
+def _media(pieces: Pieces, kind: str, holder: Node, media_type: str, source: Node | None) -> None:
+    data = text_at(source, "bytes")
+    url = text_at(object_at(source, "s3Location"), "uri")
+    if data is None and url is None:
+        pieces.foreign(kind, holder)
+    else:
+        pieces.media(kind, media_type, data, url, name=text_at(holder, "name"))
+
+
+def _texts_of(source: Node | None) -> list[Node] | None:
+    """What a document says in plain text; None where it is anything else."""
+    if source is None:
+        return None
+    whole = source.get("text")
+    parts = [part.get("text") for part in array_at(source, "content")] or [whole]
+    texts = [text for text in parts if text is not None and text.kind is NodeKind.STRING]
+    return texts if len(texts) == len(parts) else None
+
+
+_MEDIA_TYPES = {
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "html": "text/html",
+    "csv": "text/csv",
+    "mp4": "video/mp4",
+    "mov": "video/quicktime",
+    "webm": "video/webm",
+}
+"""Formats that are not called as their media types are."""
 
 
 def typed_image(pieces: Pieces, part: Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.span_messages import instructions_of, tools_of, value_of
 from ctxengine.engine.importers.texts import time_of
 from ctxengine.engine.importers.traces import Span, TraceReader
 from ctxengine.engine.importers.transcript import ForeignUsage, Transcript
@@ -16,6 +17,7 @@ _CACHE_READ = (
     "input_cached_tokens",
     "cache_read_input_tokens",
 )
+_PARTS = ("output_reasoning", "output_audio")
 _CACHE_WRITE = ("input_cache_creation", "input_cache_write", "cache_creation_input_tokens")
 
 
@@ -37,6 +39,10 @@ def _span(number: int, observation: Node) -> Span:
     kind = (text_at(observation, "type") or "").lower()
     name = text_at(observation, "name") or ""
     start = text_at(observation, "startTime") or ""
+    metadata = value_of(observation.get("metadata"))
+    attributes = value_of(metadata.get("attributes")) if metadata is not None else None
+    known = dict(attributes.items()) if attributes is not None else {}
+    defined = known.get("gen_ai.tool.definitions") or (metadata.get("tools") if metadata else None)
     return Span(
         where=f"observation {number}",
         kind=kind,
@@ -49,6 +55,8 @@ def _span(number: int, observation: Node) -> Span:
         answer=observation.get("output"),
         model=text_at(observation, "model"),
         usage=_usage(observation),
+        instructions=instructions_of(value_of(known.get("gen_ai.system_instructions"))),
+        tools=tools_of(value_of(defined)),
     )
 
 
@@ -60,4 +68,5 @@ def _usage(observation: Node) -> ForeignUsage | None:
         cache_write=_CACHE_WRITE,
         output="output",
         total="total",
+        parts=_PARTS,
     )

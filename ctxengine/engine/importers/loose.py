@@ -5,8 +5,7 @@ A message has a role and says texts, calls, results and reasoning; each part is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 from ctxengine.engine.importers.dialect import (
     NO_FACTS,
@@ -17,61 +16,41 @@ from ctxengine.engine.importers.dialect import (
     Token,
     Turn,
     array_at,
-    gist,
     object_at,
     plain_text,
     text_at,
 )
 from ctxengine.engine.importers.draft import SessionDraft
-from ctxengine.engine.importers.inline_media import bedrock_image, google_data, typed_image
-from ctxengine.engine.importers.otel_parts import holds_parts, read_otel_part
-from ctxengine.engine.importers.pieces import Pieces, Result, add_message, add_result, result_text
+from ctxengine.engine.importers.loose_parts import RESULT_KINDS, Said, read_parts
+from ctxengine.engine.importers.pieces import Result, add_message, add_result, result_text
+from ctxengine.engine.importers.plain_message import (
+    ROLES,
+    is_other_object,
+    plain_message,
+    written_calls,
+)
 from ctxengine.engine.importers.repr_message import message_of_repr, role_of_repr
 from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.transcript import EntryType, RepairAction
 from ctxengine.engine.lexeme import Node, NodeKind, parse
 
-_ROLES = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "model": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "toolresult": "tool",
-    "system": "system",
-    "developer": "system",
-}
 _REASONING_MEMBERS = ("reasoning_content", "reasoning", "thinking")
-
-
-@dataclass(slots=True)
-class Said:
-    """One message, read."""
-
-    role: str
-    pieces: Pieces = field(default_factory=Pieces)
-    results: list[Result] = field(default_factory=list)
-    skipped: list[Node] = field(default_factory=list)
-    """Parts that are no content: cache points."""
-    unreadable: list[Node] = field(default_factory=list)
-
-    def tokens(self) -> list[Token]:
-        """What is said, for recognising repeated history."""
-        tokens: list[Token] = [(self.role, *words) for words in self.pieces.words]
-        tokens += [
-            ("user", "result", r.name or r.call_id or "", gist(r.content)) for r in self.results
-        ]
-        return tokens
 
 
 class LooseMessages:
     """Any API whose messages this module can read."""
 
-    def __init__(self, format_name: str, provider: str) -> None:
+    def __init__(self, format_name: str, provider: str, *, calls_in_text: bool = False) -> None:
+        """Name the format.
+
+        Args:
+            format_name: The format's name in reports.
+            provider: Whose API the sessions are of.
+            calls_in_text: Whether calls may stand as JSON in an answer's text; else that is what the model wrote.
+        """
         self.format = format_name
         self.provider = provider
+        self._calls_in_text = calls_in_text
 
     def request(self, body: Node) -> Request:
         """Read an object with `messages` or `contents`."""
@@ -88,47 +67,79 @@ class LooseMessages:
 
     def tokens(self, turn: Turn) -> list[Token]:
         """What one message says."""
-        return read_message(turn.node).tokens()
+        return self._read(turn).tokens()
 
     def add(
         self, draft: SessionDraft, turns: Sequence[Turn], place: Place, facts: Facts = NO_FACTS
     ) -> None:
-        """Each message becomes an entry, each of its results another."""
-        for index, turn in enumerate(turns):
-            add_said(draft, read_message(turn.node), place(index), facts)
+        """Each message becomes an entry, each of its results another; an answer in several messages is one entry."""
+        is_answer = facts._replace(at=None, extra="") != NO_FACTS
+        index = 0
+        while index < len(turns):
+            said, first = self._read(turns[index]), index
+            index += 1
+            while is_answer and _goes_on(said, turns[index : index + 1]):
+                self._read(turns[index], said)
+                index += 1
+            add_said(draft, said, place(first), facts)
+            if said.role == "assistant":
+                facts = facts._replace(usage=None)
+
+    def _read(self, turn: Turn, said: Said | None = None) -> Said:
+        return read_message(turn.node, said, calls_in_text=self._calls_in_text)
 
 
 def loose_turns(messages: Iterable[Node]) -> list[Turn]:
-    """Messages with their roles."""
-    return [Turn(role_of_message(message), message) for message in messages]
+    """Messages with their roles, in the plain form of whatever framework wrote them."""
+    turns: list[Turn] = []
+    called: set[str] = set()
+    for given in messages:
+        message = plain_message(given, called)
+        role = role_of_message(message)
+        turns.append(Turn(role, message))
+        if role == "assistant":
+            called.update(name for call in _calls_of(message) if (name := _name_of(call)))
+    return turns
+
+
+def _goes_on(said: Said, following: Sequence[Turn]) -> bool:
+    return said.role == "assistant" and any(turn.role == "assistant" for turn in following)
 
 
 def role_of_message(message: Node) -> str:
     """One of user, assistant, tool and system; what has no known role is the user's."""
     if message.kind is NodeKind.STRING:
-        return _ROLES.get(role_of_repr(message.text() or "") or "user", "user")
+        return ROLES.get(role_of_repr(message.text() or "") or "user", "user")
     given = text_at(message, "role") or text_at(message, "type") or ""
-    return _ROLES.get(given.lower(), "user")
+    return ROLES.get(given.lower(), "user")
 
 
 def add_said(draft: SessionDraft, said: Said, where: str, facts: Facts = NO_FACTS) -> None:
     """Account for one message."""
-    for node in said.unreadable:
-        draft.leave("unreadable_part", where, "A part that cannot be read.", raw=node.raw)
-    for _ in said.skipped:
-        draft.leave_many("cache_point", where, "Cache points: settings, not content.")
-    if said.role == "system" and not draft.size and not said.results:
+    leads = said.role == "system" and not draft.size and not said.results
+    add_around(draft, said, where, facts)
+    if leads:
         _take_instructions(draft, said, where)
-        return
-    for result in said.results:
-        add_result(draft, result, where, Facts(at=facts.at))
-    if said.pieces.blocks or said.pieces.unkept or not said.results:
+    elif said.has_words or not (said.results or said.unreadable):
         add_message(draft, _kind(draft, said, where), said.pieces, where, facts)
 
 
-def read_message(message: Node) -> Said:
-    """Read a message of any known form."""
-    said = Said(role_of_message(message))
+def add_around(draft: SessionDraft, said: Said, where: str, facts: Facts = NO_FACTS) -> None:
+    """Account for all of a message that is not its own words: results, settings, what cannot be read."""
+    for node in said.unreadable:
+        draft.leave("unreadable_part", where, "A part that cannot be read.", raw=node.raw)
+    for _ in said.skipped:
+        draft.leave_many("cache_point", where, "Cache points and the like: settings, not content.")
+    for result in said.results:
+        add_result(draft, result, where, Facts(at=facts.at))
+
+
+def read_message(message: Node, said: Said | None = None, *, calls_in_text: bool = False) -> Said:
+    """Read a message of any known form, behind what was said before it in the same answer."""
+    said = said or Said(role_of_message(message))
+    if is_other_object(message):
+        said.unreadable.append(message)
+        return said
     if message.kind is NodeKind.STRING:
         shown = message_of_repr(message.text() or "")
         if shown is None:
@@ -143,21 +154,13 @@ def read_message(message: Node) -> Said:
         said.results.append(_tool_message(message, content))
         return said
     for node in (content, parts):
-        _read_content(said, node, filler=bool(calls))
+        written = _written_calls(said, node) if calls_in_text else []
+        if not written:
+            _read_content(said, node, filler=bool(calls))
+        calls = [*written, *calls]
     for call in calls:
         _read_call(said, call)
     return said
-
-
-def read_parts(said: Said, parts: Iterable[Node]) -> None:
-    """Read content parts of any known form."""
-    for part in parts:
-        if part.kind is NodeKind.STRING:
-            said.pieces.text(part)
-        elif part.kind is not NodeKind.OBJECT:
-            said.unreadable.append(part)
-        else:
-            _read_part(said, part)
 
 
 def _kind(draft: SessionDraft, said: Said, where: str) -> EntryType:
@@ -188,7 +191,7 @@ def _take_instructions(draft: SessionDraft, said: Said, where: str) -> None:
 def _holds_results(content: Node | None) -> bool:
     if content is None or content.kind is not NodeKind.ARRAY:
         return False
-    return any(text_at(part, "type") in ("tool_result", "tool_call_response") for part in content)
+    return any(text_at(part, "type") in RESULT_KINDS for part in content)
 
 
 def _calls_of(message: Node) -> list[Node]:
@@ -225,166 +228,20 @@ def _read_content(said: Said, content: Node | None, *, filler: bool) -> None:
         said.unreadable.append(content)
 
 
+def _written_calls(said: Said, content: Node | None) -> list[Node]:
+    return written_calls(content) if content is not None and said.role == "assistant" else []
+
+
+def _name_of(call: Node) -> str | None:
+    function = object_at(call, "function") or call
+    return text_at(function, "name") or text_at(call, "function")
+
+
 def _read_call(said: Said, call: Node) -> None:
     function = object_at(call, "function") or call
-    name = text_at(function, "name") or text_at(call, "function")
+    name = _name_of(call)
     if name is None:
         said.unreadable.append(call)
         return
     arguments = function.get("arguments") or function.get("args") or call.get("arguments")
     said.pieces.call(text_at(call, "id"), name, arguments)
-
-
-def _read_part(said: Said, part: Node) -> None:
-    for member, reader in _BY_MEMBER:
-        inner = part.get(member)
-        if inner is not None and inner.kind is NodeKind.OBJECT:
-            reader(said, inner)
-            if part.get("thoughtSignature") is not None:
-                said.pieces.reasoning()
-            return
-    reader_of_kind = _BY_KIND.get(text_at(part, "type") or "")
-    if reader_of_kind is not None:
-        reader_of_kind(said, part)
-        return
-    if part.get("cachePoint") is not None:
-        said.skipped.append(part)
-    elif not read_otel_part(said.pieces, part):
-        _read_text(said, part)
-
-
-def _read_text(said: Said, part: Node) -> None:
-    text = part.get("text") or part.get("content")
-    thought = part.get("thought")
-    if text is None or text.kind is not NodeKind.STRING:
-        kind = text_at(part, "type")
-        if kind and kind not in _KNOWN:
-            said.pieces.foreign(kind, part)
-        else:
-            said.unreadable.append(part)
-    elif thought is not None and thought.kind is NodeKind.TRUE:
-        said.pieces.reasoning()
-    else:
-        said.pieces.text(text)
-        if part.get("thoughtSignature") is not None:
-            said.pieces.reasoning()
-
-
-def _google_call(said: Said, call: Node) -> None:
-    name = text_at(call, "name")
-    if name is None:
-        said.unreadable.append(call)
-    else:
-        said.pieces.call(text_at(call, "id"), name, call.get("args"))
-
-
-def _google_result(said: Said, result: Node) -> None:
-    response = result.get("response")
-    inner = response
-    if response is not None and response.kind is NodeKind.OBJECT:
-        members = response.items()
-        only = members[0] if len(members) == 1 else None
-        if only is not None and only[0] in ("output", "result", "error", "return_value"):
-            inner = only[1]
-    failed = response is not None and response.get("error") is not None
-    said.results.append(
-        Result(text_at(result, "id"), text_at(result, "name"), result_text(inner), failed)
-    )
-
-
-def _bedrock_call(said: Said, call: Node) -> None:
-    name = text_at(call, "name")
-    if name is None:
-        said.unreadable.append(call)
-    else:
-        said.pieces.call(text_at(call, "toolUseId"), name, call.get("input"))
-
-
-def _bedrock_result(said: Said, result: Node) -> None:
-    inner = Said("tool")
-    for part in array_at(result, "content"):
-        json_part = part.get("json")
-        if json_part is not None:
-            inner.pieces.plain(json_part.raw)
-        else:
-            read_parts(inner, [part])
-    failed = text_at(result, "status") == "error"
-    said.results.append(Result(text_at(result, "toolUseId"), None, inner.pieces.body, failed))
-    said.unreadable.extend(inner.unreadable)
-
-
-def _bedrock_reasoning(said: Said, reasoning: Node) -> None:
-    inner = object_at(reasoning, "reasoningText")
-    text = inner.get("text") if inner is not None else None
-    if inner is not None and text is not None:
-        said.pieces.thinking(text, inner.get("signature"))
-    else:
-        said.pieces.reasoning()
-
-
-def _typed_call(said: Said, part: Node) -> None:
-    name = text_at(part, "name")
-    if name is None:
-        said.unreadable.append(part)
-    else:
-        arguments = part.get("arguments") or part.get("input")
-        said.pieces.call(text_at(part, "id"), name, arguments)
-
-
-def _typed_result(said: Said, part: Node) -> None:
-    call_id = text_at(part, "id") or text_at(part, "tool_use_id")
-    content = part.get("response") or part.get("result") or part.get("content")
-    is_error = part.get("is_error")
-    failed = is_error is not None and is_error.kind is NodeKind.TRUE
-    written = result_text(content)
-    if content is not None and holds_parts(content):
-        inner = Said("tool")
-        read_parts(inner, content)
-        written = inner.pieces.body
-    said.results.append(Result(call_id, text_at(part, "name"), written, failed))
-
-
-def _typed_thinking(said: Said, part: Node) -> None:
-    text, signature = part.get("thinking"), part.get("signature") or part.get("thinkingSignature")
-    if text is not None and signature is not None and signature.text():
-        said.pieces.thinking(text, signature)
-    else:
-        said.pieces.reasoning()
-
-
-_KNOWN = frozenset(("text", "document", "file"))
-"""Kinds that must have content of their own; without it they are unreadable, not foreign."""
-
-_Reader = Callable[[Said, Node], None]
-
-
-def _media(read: Callable[[Pieces, Node], None]) -> _Reader:
-    return lambda said, part: read(said.pieces, part)
-
-
-_BY_MEMBER: tuple[tuple[str, _Reader], ...] = (
-    ("functionCall", _google_call),
-    ("function_call", _google_call),
-    ("functionResponse", _google_result),
-    ("function_response", _google_result),
-    ("inlineData", _media(google_data)),
-    ("inline_data", _media(google_data)),
-    ("fileData", _media(google_data)),
-    ("file_data", _media(google_data)),
-    ("toolUse", _bedrock_call),
-    ("toolResult", _bedrock_result),
-    ("reasoningContent", _bedrock_reasoning),
-    ("image", _media(bedrock_image)),
-)
-_BY_KIND: dict[str, _Reader] = {
-    "tool_call": _typed_call,
-    "toolCall": _typed_call,
-    "tool_use": _typed_call,
-    "tool_call_response": _typed_result,
-    "tool_result": _typed_result,
-    "thinking": _typed_thinking,
-    "reasoning": _typed_thinking,
-    "redacted_thinking": _typed_thinking,
-    "image": _media(typed_image),
-    "image_url": _media(typed_image),
-}

@@ -10,6 +10,7 @@ from ctxengine.engine.lexeme import Node, NodeKind
 _ALL_OF: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("trace", "observations")), "langfuse_otel_trace"),
     (frozenset(("resourceSpans",)), "otel_genai"),
+    (frozenset(("session", "items")), "codex_rollout"),
     (frozenset(("eval", "status", "version")), "inspect_ai_log"),
     (frozenset(("messages", "projectHash")), "gemini_cli"),
     (frozenset(("messages", "sessionId", "startTime")), "gemini_cli"),
@@ -49,8 +50,11 @@ def format_by_members(root: Node) -> str | None:
 def line_format_by_members(record: dict[str, Any]) -> str | None:
     """Name of the tool that wrote a JSON line; None when its members do not tell."""
     kind = record.get("type")
-    if isinstance(record.get("kind"), str) and "source" in record and "timestamp" in record:
-        return "openhands_events"
+    if "source" in record and "timestamp" in record:
+        if isinstance(record.get("kind"), str):
+            return "openhands_events"
+        if isinstance(record.get("action") or record.get("observation"), str):
+            return "openhands_events"
     if "projectHash" in record or (kind == "gemini" and "content" in record):
         return "gemini_cli"
     message = record.get("message")
@@ -100,4 +104,4 @@ def _is_span(node: Node) -> bool:
 
 
 def _names_genai(names: dict[str, Any]) -> bool:
-    return any(name.startswith("gen_ai.") for name in names)
+    return any(name.startswith(("gen_ai.", "llm.input_messages.")) for name in names)

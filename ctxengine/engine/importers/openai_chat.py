@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from ctxengine.engine.importers.dialect import (
 )
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.shapes import Shape, chat_shape
-from ctxengine.engine.importers.texts import time_of_epoch
+from ctxengine.engine.importers.texts import json_text, time_of_epoch
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
 from ctxengine.engine.importers.usage import openai_usage
 from ctxengine.engine.items import ContentFormat
@@ -39,6 +38,9 @@ FORMAT = "openai_chat"
 _BODY = ContentFormat.OPENAI_CHAT
 _SYSTEM = ("system", "developer")
 _RESULTS = ("tool", "function")
+_NAMES = ("name", "title", "kind", "type")
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")
+"""How a tool's name and schema are called here, and by frameworks that write their own tools into these bodies."""
 
 
 class OpenAIChat:
@@ -50,7 +52,7 @@ class OpenAIChat:
     def request(self, body: Node) -> Request:
         """Read a request body, or any object with `messages`."""
         return Request(
-            turns=chat_turns(array_at(body, "messages")),
+            turns=chat_turns(array_at(body, "messages") or array_at(body, "history")),
             model=text_at(body, "model"),
             tools=[
                 *map(_tool, array_at(body, "tools")),
@@ -93,7 +95,7 @@ class OpenAIChat:
         if calls:
             message["tool_calls"] = [calls[index] for index in sorted(calls)]
         choice = {"index": 0, "finish_reason": head.pop("finish_reason", None), "message": message}
-        return json.dumps({**head, "choices": [choice]})
+        return json_text({**head, "choices": [choice]})
 
     def tokens(self, turn: Turn) -> list[Token]:
         """Texts, calls and results of one message."""
@@ -198,9 +200,10 @@ def _tool(node: Node) -> ForeignTool:
 
 
 def _legacy(node: Node) -> ForeignTool:
-    schema = object_at(node, "parameters")
+    schemas = (object_at(node, name) for name in _SCHEMAS)
+    schema = next((found for found in schemas if found is not None), None)
     return ForeignTool(
-        name=text_at(node, "name") or text_at(node, "type") or "unnamed",
+        name=next((name for key in _NAMES if (name := text_at(node, key))), "unnamed"),
         description=text_at(node, "description") or "",
         input_schema=schema.raw if schema is not None else '{"type":"object"}',
     )
@@ -224,6 +227,11 @@ def _add_delta(
         piece = delta.get(key)
         if isinstance(piece, str):
             message[key] = (message.get(key) or "") + piece
+    legacy = dict_of(delta.get("function_call"))
+    if legacy:
+        whole = message.setdefault("function_call", {"name": "", "arguments": ""})
+        for key in ("name", "arguments"):
+            whole[key] += _text(legacy.get(key)) or ""
     for piece in map(dict_of, list_of(delta.get("tool_calls"))):
         index = piece.get("index")
         slot = calls.setdefault(

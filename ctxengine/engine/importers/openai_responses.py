@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from ctxengine.engine.canonical import sha256_hex
+from ctxengine.engine.content.openai_responses import CALL_ARGUMENTS
 from ctxengine.engine.importers.dialect import (
     NO_FACTS,
     Answer,
@@ -27,7 +28,7 @@ from ctxengine.engine.importers.dialect import (
 )
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.shapes import Shape, responses_shape
-from ctxengine.engine.importers.texts import time_of_epoch
+from ctxengine.engine.importers.texts import json_text, time_of_epoch
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
 from ctxengine.engine.importers.usage import openai_usage
 from ctxengine.engine.items import ContentFormat
@@ -36,7 +37,8 @@ from ctxengine.engine.trust.levels import Trust
 
 FORMAT = "openai_responses"
 _BODY = ContentFormat.OPENAI_RESPONSES
-_COMPACTIONS = ("compaction", "context_compaction", "compaction_summary")
+COMPACTIONS = ("compaction", "context_compaction", "compaction_summary")
+_ITEM_DONE = "response.output_item.done"
 _FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -77,33 +79,42 @@ class OpenAIResponses:
         return Answer(item_turns(output), facts, text_at(body, "id"))
 
     def stream(self, events: Iterable[str]) -> str | None:
-        """The last event of a stream carries the whole response."""
+        """The last event of a stream carries the whole response; of one that breaks off, the items that were done."""
+        begun: Node | None = None
+        done: list[Node] = []
         for event in events:
             try:
                 node = parse(event)
             except LexemeError:
                 continue
-            response = object_at(node, "response")
+            response, item = object_at(node, "response"), object_at(node, "item")
             if response is not None and text_at(node, "type") in _FINAL_EVENTS:
                 return response.raw
-        return None
+            begun = response or begun
+            if item is not None and text_at(node, "type") == _ITEM_DONE:
+                done.append(item)
+        if begun is None or not done:
+            return None
+        rest = [f"{json.dumps(k)}:{v.raw}" for k, v in begun.items() if k != "output"]
+        return "{" + ",".join([*rest, f'"output":{joined(done)}']) + "}"
 
     def tokens(self, turn: Turn) -> list[Token]:
         """What one item says; reasoning says nothing."""
         item = turn.value
         if not isinstance(item, dict) or item.get("type") == "reasoning":
             return []
-        kind = str(item.get("type") or "message")
+        kind = item.get("type") or "message"
+        kind = kind if isinstance(kind, str) else ""
         if kind == "message":
             text = gist(plain_text(item.get("content")))
-            return [(str(item.get("role")), "text", text)] if text else []
+            return [(str(text_at(turn.node, "role")), "text", text)] if text else []
         if kind.endswith("_output"):
             output = item.get("output")
-            text = output if isinstance(output, str) else json.dumps(output, sort_keys=True)
-            return [("user", "result", str(item.get("call_id")), gist(text))]
+            text = output if isinstance(output, str) else json_text(output, sort_keys=True)
+            return [("user", "result", str(text_at(turn.node, "call_id")), gist(text))]
         name = item.get("call_id") or item.get("id")
         if not isinstance(name, str):
-            name = sha256_hex(json.dumps(item, sort_keys=True).encode())
+            name = sha256_hex(json_text(item, sort_keys=True).encode())
         return [("assistant", kind, name)]
 
     def add(
@@ -140,10 +151,13 @@ def add_answer(draft: SessionDraft, items: list[Turn], where: str, facts: Facts)
     """One model answer from its items; an unreadable item is set aside alone. False when nothing is left."""
     shape = _shape(items)
     if shape is None:
-        unreadable = [item for item in items if _shape([item]) is None]
-        for item in unreadable:
+        readable: list[Turn] = []
+        for item in items:
+            if _shape([item]) is not None:
+                readable.append(item)
+                continue
             draft.leave("unreadable_item", where, "An item that cannot be read.", raw=item.node.raw)
-        items = [item for item in items if item not in unreadable]
+        items = readable
         shape = _shape(items) if items else None
     if shape is None:
         return False
@@ -220,8 +234,9 @@ def _side(item: Any) -> str:
         role = item.get("role")
         return role if isinstance(role, str) else "assistant"
     if kind.endswith("_output"):
-        return "result"
-    if kind in _COMPACTIONS:
+        # What a provider's own tool gave belongs to the answer that called it.
+        return "result" if kind.removesuffix("_output") in CALL_ARGUMENTS else "assistant"
+    if kind in COMPACTIONS:
         return "summary"
     return "input" if kind == "mcp_approval_response" else "assistant"
 

@@ -10,7 +10,9 @@ from ctxengine.engine.importers.conversations import WHOLE_FILE, Conversations, 
 from ctxengine.engine.importers.dialect import Facts, array_at, extra_of, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.exchanges import DIALECTS
-from ctxengine.engine.importers.loose import Said, read_message, read_parts
+from ctxengine.engine.importers.loose import add_around, read_message
+from ctxengine.engine.importers.loose_parts import Said, read_parts
+from ctxengine.engine.importers.openhands_v0 import OlderEvents, is_older_event, keep_instructions
 from ctxengine.engine.importers.pieces import Result, add_message, add_result
 from ctxengine.engine.importers.texts import time_of, time_of_epoch
 from ctxengine.engine.importers.transcript import EntryType, Repair, Transcript
@@ -21,6 +23,7 @@ LLM_LOG = "openhands_llm_log"
 _PRIVATE = re.compile(r"<think>.*?(?:</think>|\Z)\s*", re.DOTALL)
 _MODELLED = frozenset(("kind", "timestamp", "thought", "tool_call", "observation", "action"))
 _PRIVATE_MEMBERS = frozenset(("reasoning_content", "thinking_blocks", "responses_reasoning_item"))
+_READ_MEMBERS = frozenset(("llm_message", "system_prompt", "tools", "extended_content"))
 _RESULT_KINDS = ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation")
 _NO_CONTENT = (
     "ConversationStateUpdateEvent",
@@ -66,12 +69,16 @@ class _Events:
 
     def __init__(self) -> None:
         self.draft = SessionDraft("conversation", "openai")
+        self.older = OlderEvents(self.draft)
         self.repairs: list[Repair] = []
         self._open: tuple[str | None, Said, str, Facts] | None = None
 
     def take(self, event: Node, where: str) -> None:
         """Read one event."""
         kind = text_at(event, "kind") or ""
+        if not kind and is_older_event(event):
+            self.older.take(event, where)
+            return
         if kind == "ActionEvent":
             self._action(event, where)
             return
@@ -93,6 +100,7 @@ class _Events:
 
     def flush(self) -> None:
         """Close the answer that is being collected."""
+        self.older.flush()
         if self._open is not None:
             _, said, where, facts = self._open
             self._open = None
@@ -125,25 +133,40 @@ class _Events:
         failed = observation is None or (is_error is not None and is_error.kind is NodeKind.TRUE)
         name = text_at(event, "tool_name")
         result = Result(text_at(event, "tool_call_id"), name, said.pieces.body, failed)
+        add_around(self.draft, said, where, facts)
         add_result(self.draft, result, where, facts)
+        self._extended(event, where, facts)
 
     def _message(self, event: Node, where: str, facts: Facts) -> None:
         message = object_at(event, "llm_message")
         if message is None:
             self.draft.leave("unknown_record", where, "A message without text.", raw=event.raw)
         elif text_at(event, "source") == "user":
-            add_message(self.draft, EntryType.USER, read_message(message).pieces, where, facts)
+            self._say(EntryType.USER, read_message(message), where, facts)
+            self._extended(event, where, facts)
         elif text_at(message, "role") == "assistant":
             said = Said("assistant")
             _read_private(said, message, message.get("content"))
-            add_message(self.draft, EntryType.ASSISTANT, said.pieces, where, facts)
+            self._say(EntryType.ASSISTANT, said, where, facts)
         else:
-            add_message(self.draft, EntryType.INPUT, read_message(message).pieces, where, facts)
+            self._say(EntryType.INPUT, read_message(message), where, facts)
+
+    def _say(self, kind: EntryType, said: Said, where: str, facts: Facts) -> None:
+        add_around(self.draft, said, where, facts)
+        if said.has_words or not (said.results or said.unreadable):
+            add_message(self.draft, kind, said.pieces, where, facts)
+
+    def _extended(self, event: Node, where: str, facts: Facts) -> None:
+        """What hooks and skills put behind a message, which the model saw with it."""
+        said = Said("user")
+        read_parts(said, array_at(event, "extended_content"))
+        add_around(self.draft, said, where, facts)
+        if said.has_words:
+            add_message(self.draft, EntryType.INPUT, said.pieces, where, Facts(at=facts.at))
 
     def _system(self, event: Node, where: str) -> None:
         prompt = text_at(object_at(event, "system_prompt"), "text")
-        self.draft.instructions = self.draft.instructions or prompt or ""
-        self.draft.leave("instructions", where, "Became the session's instructions.")
+        keep_instructions(self.draft, prompt or "", where)
 
     def _summary(self, event: Node, where: str, facts: Facts) -> None:
         summary = event.get("summary")
@@ -177,4 +200,4 @@ def _read_private(said: Said, holder: Node, content: Node | None) -> None:
 
 
 def _extra(event: Node) -> str:
-    return extra_of(event, _MODELLED | _PRIVATE_MEMBERS | {"llm_message", "system_prompt", "tools"})
+    return extra_of(event, _MODELLED | _PRIVATE_MEMBERS | _READ_MEMBERS)

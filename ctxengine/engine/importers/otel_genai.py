@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ctxengine.engine.importers.bodies import broken_line
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
-from ctxengine.engine.importers.exchanges import DIALECTS
-from ctxengine.engine.importers.texts import time_of, time_of_epoch
-from ctxengine.engine.importers.traces import Span, TraceReader, value_of
-from ctxengine.engine.importers.transcript import (
-    ForeignTool,
-    ForeignUsage,
-    Repair,
-    Transcript,
+from ctxengine.engine.importers.otel_messages import (
+    event_messages,
+    numbered_messages,
+    plain_values,
 )
+from ctxengine.engine.importers.span_messages import instructions_of, tools_of, value_of
+from ctxengine.engine.importers.texts import time_of, time_of_epoch
+from ctxengine.engine.importers.traces import Span, TraceReader
+from ctxengine.engine.importers.transcript import ForeignUsage, Repair, Transcript
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 FORMAT = "otel_genai"
 NEW_FROM = "ctxengine.input.new_from"
 """Attribute of our own exports: index of the first input message that no earlier span of the conversation gave."""
 
+_INFERENCE = "llm.token_count."
+"""How OpenInference calls usage."""
 _NANOSECONDS = 1_000_000_000
+_DIGITS = re.compile(r"[0-9]+")
 _MODEL_CALLS = ("chat", "text_completion", "generate_content")
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _Attributes = dict[str, Node]
 
 
@@ -66,7 +71,7 @@ def _spans_of(root: Node) -> Iterator[Node]:
 def _span(number: int, span: Node) -> Span:
     given = _attributes(span)
     operation = _text(given, "gen_ai.operation.name")
-    asked, answered = _messages(given, "input"), _messages(given, "output")
+    asked, answered = _messages(span, given, "input"), _messages(span, given, "output")
     is_call = operation in _MODEL_CALLS or (operation is None and answered is not None)
     is_tool = operation == "execute_tool"
     start, at = _start(span)
@@ -82,10 +87,10 @@ def _span(number: int, span: Node) -> Span:
         at=at,
         request=asked if is_call else given.get("gen_ai.tool.call.arguments"),
         answer=answered if is_call else given.get("gen_ai.tool.call.result"),
-        model=_text(given, "gen_ai.response.model") or _text(given, "gen_ai.request.model"),
+        model=next((name for key in _MODELS if (name := _text(given, key))), None),
         usage=_usage(given),
-        instructions=_instructions(value_of(instructions)),
-        tools=_tools(value_of(given.get("gen_ai.tool.definitions"))),
+        instructions=instructions_of(value_of(instructions)),
+        tools=tools_of(value_of(given.get("gen_ai.tool.definitions"))),
         new_from=_number(given, NEW_FROM),
     )
 
@@ -97,35 +102,14 @@ def _attributes(span: Node) -> _Attributes:
         return {}
     if attributes.kind is NodeKind.OBJECT:
         return dict(attributes.items())
-    found: _Attributes = {}
-    for attribute in attributes:
-        key, value = text_at(attribute, "key"), object_at(attribute, "value")
-        if key is not None and value is not None and value.items():
-            found[key] = value.items()[0][1]
-    return found
+    return plain_values(attributes)
 
 
-def _messages(given: _Attributes, side: str) -> Node | None:
-    return given.get(f"gen_ai.{side}.messages") or given.get(
+def _messages(span: Node, given: _Attributes, side: str) -> Node | None:
+    whole = given.get(f"gen_ai.{side}.messages") or given.get(
         "gen_ai.prompt" if side == "input" else "gen_ai.completion"
     )
-
-
-def _instructions(value: Node | None) -> str:
-    if value is None:
-        return ""
-    if value.kind is NodeKind.STRING:
-        return value.text() or ""
-    texts = [text_at(part, "content") or text_at(part, "text") or "" for part in value]
-    return "\n".join(text for text in texts if text)
-
-
-def _tools(value: Node | None) -> list[ForeignTool]:
-    """Definitions, as the conventions or as Chat Completions write them."""
-    if value is None or value.kind is not NodeKind.ARRAY:
-        return []
-    chat = f'{{"messages":[],"tools":{value.raw}}}'
-    return list(DIALECTS["openai_chat"].request(parse(chat)).tools)
+    return whole or numbered_messages(given, side) or event_messages(span, given, side)
 
 
 def _start(span: Node) -> tuple[str, str | None]:
@@ -133,7 +117,7 @@ def _start(span: Node) -> tuple[str, str | None]:
     nano = span.get("startTimeUnixNano")
     if nano is not None:
         digits = (nano.text() or nano.raw).strip()
-        if digits.isdigit() and len(digits) <= 20:
+        if _DIGITS.fullmatch(digits) and len(digits) <= 20:
             return digits.zfill(20), time_of_epoch(int(digits), per_second=_NANOSECONDS)
     printed = text_at(span, "start_time") or text_at(span, "startTime") or ""
     return printed, time_of(printed)
@@ -141,9 +125,18 @@ def _start(span: Node) -> tuple[str, str | None]:
 
 def _usage(given: _Attributes) -> ForeignUsage | None:
     """Input tokens include what was read from a cache, by the convention."""
-    fresh = _number(given, "gen_ai.usage.input_tokens")
-    output = _number(given, "gen_ai.usage.output_tokens")
-    read = _number(given, "gen_ai.usage.cache_read.input_tokens")
+    fresh = _first(
+        given, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", _INFERENCE + "prompt"
+    )
+    output = _first(
+        given,
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        _INFERENCE + "completion",
+    )
+    read = _first(
+        given, "gen_ai.usage.cache_read.input_tokens", _INFERENCE + "prompt_details.cache_read"
+    )
     write = _number(given, "gen_ai.usage.cache_write.input_tokens")
     if write is None:
         write = _number(given, "gen_ai.usage.cache_creation.input_tokens")
@@ -154,12 +147,16 @@ def _usage(given: _Attributes) -> ForeignUsage | None:
     return ForeignUsage(fresh, read, write, output)
 
 
+def _first(given: _Attributes, *keys: str) -> int | None:
+    return next((n for key in keys if (n := _number(given, key)) is not None), None)
+
+
 def _number(given: _Attributes, key: str) -> int | None:
     node = given.get(key)
     if node is None:
         return None
     digits = node.text() or node.raw
-    return int(digits) if digits.isdigit() and len(digits) < 16 else None
+    return int(digits) if _DIGITS.fullmatch(digits) and len(digits) < 16 else None
 
 
 def _text(given: _Attributes, key: str) -> str | None:

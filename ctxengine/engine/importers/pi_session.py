@@ -9,10 +9,11 @@ from ctxengine.engine.importers.bodies import broken_line
 from ctxengine.engine.importers.claude_tree import Arrangement, Record, arrange
 from ctxengine.engine.importers.dialect import Facts, extra_of, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
-from ctxengine.engine.importers.loose import Said, add_said, read_message, read_parts
+from ctxengine.engine.importers.loose import add_around, add_said, read_message
+from ctxengine.engine.importers.loose_parts import Said, read_parts
 from ctxengine.engine.importers.pieces import Pieces, add_message
 from ctxengine.engine.importers.shelf import Shelf, Value
-from ctxengine.engine.importers.texts import time_of
+from ctxengine.engine.importers.texts import shorten, time_of
 from ctxengine.engine.importers.transcript import (
     EntryType,
     ForeignSession,
@@ -32,6 +33,9 @@ _SETTINGS = (
     "session_info",
     "custom",
 )
+_SUMMARIES = ("branchSummary", "compactionSummary")
+_EXTENSIONS = ("custom", "hookMessage")
+"""Roles in which extensions of the program speak."""
 _MODELLED = frozenset(("type", "timestamp", "message"))
 _MODELLED_IN_MESSAGE = frozenset(("role", "content", "model", "usage", "stopReason", "toolCallId"))
 
@@ -99,17 +103,11 @@ def _take(draft: SessionDraft, record: Record) -> None:
     elif kind in ("compaction", "branch_summary"):
         _summary(draft, node, where)
     elif kind in _SETTINGS:
+        name = text_at(node, "name") if kind == "session_info" else None
+        draft.title = shorten(name) if name else draft.title
         draft.leave_many(f"record_{kind}", where, f"Records of type {kind}: no content.")
     elif kind == "custom_message":
-        said = Said("user")
-        content = node.get("content")
-        read_parts(
-            said,
-            [content] if content is not None and content.kind is NodeKind.STRING else content or (),
-        )
-        add_message(draft, EntryType.INPUT, said.pieces, where, Facts(at=_at(node)))
-        for part in said.unreadable:
-            draft.leave("unreadable_part", where, "A part that cannot be read.", raw=part.raw)
+        _extension(draft, node, where, Facts(at=_at(node)))
     else:
         draft.leave("unknown_record", where, f"A record of type {kind!r}.", raw=node.raw)
 
@@ -118,6 +116,12 @@ def _message(draft: SessionDraft, node: Node, message: Node, where: str) -> None
     role = text_at(message, "role")
     if role == "bashExecution":
         _shell(draft, node, message, where)
+        return
+    if role in _SUMMARIES:
+        _summary(draft, message, where, at=_at(node))
+        return
+    if role in _EXTENSIONS:
+        _extension(draft, message, where, Facts(at=_at(node), extra=_extra(node, message)))
         return
     if role not in ("user", "assistant", "toolResult"):
         draft.leave("unknown_record", where, f"A message of role {role!r}.", raw=node.raw)
@@ -162,7 +166,18 @@ def _shell(draft: SessionDraft, node: Node, message: Node, where: str) -> None:
     )
 
 
-def _summary(draft: SessionDraft, node: Node, where: str) -> None:
+def _extension(draft: SessionDraft, holder: Node, where: str, facts: Facts) -> None:
+    """What an extension of the program put before the model."""
+    said = Said("user")
+    content = holder.get("content")
+    is_text = content is not None and content.kind is NodeKind.STRING
+    read_parts(said, [content] if content is not None and is_text else content or ())
+    add_around(draft, said, where, facts)
+    if said.has_words or not (said.results or said.unreadable):
+        add_message(draft, EntryType.INPUT, said.pieces, where, facts)
+
+
+def _summary(draft: SessionDraft, node: Node, where: str, *, at: str | None = None) -> None:
     summary = node.get("summary")
     if summary is None or summary.kind is not NodeKind.STRING:
         draft.leave("unknown_record", where, "A compaction without a summary.", raw=node.raw)
@@ -170,7 +185,7 @@ def _summary(draft: SessionDraft, node: Node, where: str) -> None:
     pieces = Pieces()
     pieces.text(summary)
     extra = extra_of(node, frozenset(("type", "timestamp", "summary")))
-    add_message(draft, EntryType.SUMMARY, pieces, where, Facts(at=_at(node), extra=extra))
+    add_message(draft, EntryType.SUMMARY, pieces, where, Facts(at=at or _at(node), extra=extra))
 
 
 def _usage(message: Node) -> ForeignUsage | None:

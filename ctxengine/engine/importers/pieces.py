@@ -95,7 +95,10 @@ class Pieces:
         self.blocks.append(json.dumps({k: v for k, v in block.items() if v is not None}))
 
     def foreign(self, kind: str, node: Node) -> None:
-        """A part that only its own provider understands."""
+        """A part that only its own provider understands; one in our own frame is taken out of it."""
+        framed = node.get("part")
+        if framed is not None and {key for key, _ in node.items()} == {"type", "part"}:
+            node = framed
         self.tally.part()
         self.words.append((kind, gist(node.raw)))
         self.blocks.append(f'{{"type":{json.dumps(kind)},"part":{node.raw}}}')
@@ -123,6 +126,12 @@ def result_text(node: Node | None) -> str:
     if node is None or node.kind is NodeKind.NULL:
         return '""'
     return node.raw if node.kind is NodeKind.STRING else json.dumps(node.raw)
+
+
+def result_beside(content: str, blocks: list[str]) -> str:
+    """Content of a result whose text has images or other blocks beside it."""
+    text = [] if content == '""' else [f'{{"type":"text","text":{content}}}']
+    return "[" + ",".join([*text, *blocks]) + "]" if blocks else content
 
 
 def add_message(

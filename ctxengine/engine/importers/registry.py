@@ -25,10 +25,13 @@ from ctxengine.engine.importers.detect import (
     detect,
     format_of_document,
     format_of_lines,
+    format_of_records,
+    records_of,
     sample_of,
     values_of_lines,
 )
 from ctxengine.engine.importers.errors import NotATranscript
+from ctxengine.engine.importers.report import all_repairs
 from ctxengine.engine.importers.shelf import Shelf
 from ctxengine.engine.importers.transcript import Transcript
 from ctxengine.engine.importers.vcr_yaml import looks_like_cassette
@@ -74,6 +77,7 @@ _LINES: dict[str, Callable[[Iterable[str]], Transcript]] = {
 }
 
 _DOCUMENTS: dict[str, Callable[[Node], Transcript]] = {
+    codex_rollout.FORMAT: codex_rollout.read_document,
     gemini_cli.FORMAT: gemini_cli.read_document,
     swe_agent.MINI_SWE_AGENT: swe_agent.read_mini,
     swe_agent.SWE_AGENT: swe_agent.read_trajectory,
@@ -124,10 +128,10 @@ def _read_document(text: str, name: str) -> Transcript:
             return reader(root) if reader else bodies.read_document(root, format_name)
         except NotATranscript as refusal:
             raise NotATranscript(f"{name} looks like {format_name}: {refusal.reason}") from refusal
-    format_name = format_of_lines([sample_of(root)])
+    format_name = format_of_records(root)
     if format_name is None:
         raise _unknown(f"{name} is valid JSON", sample=sample_of(root))
-    return _by_lines(format_name, [text], None)
+    return _by_lines(format_name, (record.raw for record in records_of(root)), None)
 
 
 def _unknown(what: str, *, sample: object) -> NotATranscript:
@@ -146,10 +150,11 @@ def _by_lines(format_name: str, lines: Iterable[str], shelf: Shelf | None) -> Tr
 
 def _checked(transcript: Transcript, name: str) -> Transcript:
     if not any(session.entries for session in transcript.sessions):
-        reported = sum(len(session.repairs) for session in transcript.sessions)
+        reported = all_repairs(transcript)
+        first = f"; the first: {reported[0].where}, {reported[0].detail}" if reported else "."
         raise NotATranscript(
             f"{name} looks like {transcript.format} but holds no message that can be read "
-            f"(set aside: {reported + len(transcript.repairs)})."
+            f"(set aside: {len(reported)}){first}"
         )
     return transcript
 

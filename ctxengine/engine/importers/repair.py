@@ -20,9 +20,12 @@ from ctxengine.engine.importers.transcript import (
     RepairAction,
 )
 from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.lexeme import Node, parse
 from ctxengine.engine.trust.levels import Trust
 
 INTERRUPTED_TEXT = "(interrupted: the transcript holds no result for this call)"
+_OF_BLOCKS = (ContentFormat.BLOCKS, ContentFormat.ANTHROPIC)
+_CALLS = ("tool_use", "tool_call")
 NOT_EXECUTED_TEXT = (
     "(not executed: the arguments of this call are not a JSON object, and the transcript holds no "
     "result for it)"
@@ -61,35 +64,50 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self._open: dict[str, list[tuple[_Step, list[Call]]]] = {}
+        self._of_tool: dict[str, list[tuple[_Step, list[Call]]]] = {}
+        """The same calls by tool; in both, calls that were answered by way of the other stay until they are met."""
         self._known: set[str] = set()
 
     def ask(self, step: _Step, calls: Iterable[Call]) -> None:
         by_key: dict[str, list[Call]] = {}
+        by_tool: dict[str, list[Call]] = {}
         for call in calls:
             key = _key(call.call_id, call.name)
             if key in self._known and call.call_id is not None:
                 step.repeated.add(call.ordinal)
             self._known.add(key)
             by_key.setdefault(key, []).append(call)
+            by_tool.setdefault(call.name, []).append(call)
         for key, waiting in by_key.items():
             self._open.setdefault(key, []).append((step, waiting[::-1]))
+        for name, asked in by_tool.items():
+            self._of_tool.setdefault(name, []).append((step, asked[::-1]))
 
     def answer(self, entry: Entry) -> tuple[_Step, Call] | None:
         key = _key(entry.call_id, entry.name)
         if key not in self._known:
             # Some providers give calls no id, and clients invent one for the result: then the tool decides.
             key = _key(None, entry.name)
-        stack = self._open.get(key)
-        if not stack:
-            return None
-        step, waiting = stack[-1]
-        call = waiting.pop()
-        if not waiting:
-            stack.pop()
-        return step, call
+        found = _newest(self._open.get(key, []))
+        if found is None and entry.call_id is None:
+            # A result without an id answers the nearest call of the tool that it names.
+            found = _newest(self._of_tool.get(entry.name or "", []))
+        return found
 
     def knows(self, entry: Entry) -> bool:
         return _key(entry.call_id, entry.name) in self._known
+
+
+def _newest(stack: list[tuple[_Step, list[Call]]]) -> tuple[_Step, Call] | None:
+    """Take the next unanswered call out of the newest step that has one."""
+    while stack:
+        step, waiting = stack[-1]
+        while waiting:
+            call = waiting.pop()
+            if call.ordinal not in step.results:
+                return step, call
+        stack.pop()
+    return None
 
 
 def repair(drafts: Sequence[Drafted]) -> Repaired:
@@ -97,6 +115,7 @@ def repair(drafts: Sequence[Drafted]) -> Repaired:
     steps: dict[int, _Step] = {}
     owners: dict[int, tuple[_Step, Call]] = {}
     repairs: list[Repair] = []
+    drafts = _without_foreign_calls(drafts, repairs)
     kept = _match(drafts, steps, owners, repairs)
     ranks = {place: rank for rank, place in enumerate(kept)}
     out: list[Drafted] = []
@@ -109,6 +128,54 @@ def repair(drafts: Sequence[Drafted]) -> Repaired:
             ends = place == last_step
             out.extend(_answers(drafts, steps[place], ranks, len(out) - 1, repairs, ends=ends))
     return Repaired(out, repairs)
+
+
+def _without_foreign_calls(drafts: Sequence[Drafted], repairs: list[Repair]) -> list[Drafted]:
+    """Nobody but a model calls tools: a call in another role could never be answered, so it leaves its entry."""
+    kept: list[Drafted] = []
+    for draft in drafts:
+        if draft.entry.type is EntryType.ASSISTANT or not draft.shape.calls:
+            kept.append(draft)
+            continue
+        rest, calls = _parted(draft)
+        # With an entry goes the reasoning that was taken out of it.
+        stays = rest.shape.items if rest is not None else -len(draft.entry.opaque)
+        repairs.append(
+            Repair(
+                RepairAction.SET_ASIDE,
+                "misplaced_call",
+                draft.where,
+                "A call in another role than the model's: no model made it, and nothing could answer it.",
+                items=draft.shape.items - stays,
+                raw=calls,
+            )
+        )
+        if rest is not None:
+            kept.append(rest)
+    return kept
+
+
+def _parted(draft: Drafted) -> tuple[Drafted | None, str]:
+    """An entry without its calls, None where nothing else is in it, and the calls."""
+    entry = draft.entry
+    blocks = list(parse(entry.body)) if entry.format in _OF_BLOCKS else []
+    calls = [block.raw for block in blocks if _is_call(block)]
+    rest = [block.raw for block in blocks if not _is_call(block)]
+    if not rest:
+        return None, entry.body
+    body = _array(rest)
+    shape = decoded_shape(entry.format, body, role=role_of(entry))
+    shape = replace(shape, reasoning=draft.shape.reasoning)
+    return Drafted(replace(entry, text=body, value=None), shape, draft.where), _array(calls)
+
+
+def _is_call(block: Node) -> bool:
+    kind = block.get("type")
+    return kind is not None and kind.text() in _CALLS
+
+
+def _array(raws: list[str]) -> str:
+    return "[" + ",".join(raws) + "]"
 
 
 def repair_session(session: ForeignSession) -> ForeignSession:

@@ -15,7 +15,7 @@ from ctxengine.engine.content.decode import Role, decode, strip_opaque
 from ctxengine.engine.content.openai_chat import OPAQUE_MEMBERS, ROUTER_FIELDS, holds_reasoning
 from ctxengine.engine.content.openai_responses import CALL_ARGUMENTS
 from ctxengine.engine.items import ContentFormat, ItemKind, TextPart
-from ctxengine.engine.lexeme import is_json_object
+from ctxengine.engine.lexeme import is_json_object, parse
 
 _MAY_BE_OPAQUE = frozenset((*OPAQUE_MEMBERS, ROUTER_FIELDS))
 
@@ -122,8 +122,14 @@ def decoded_shape(format: ContentFormat, body: str, *, role: Role) -> Shape:
     """
     stripped = strip_opaque(format, body, role=role)
     items = decode(format, stripped.body, role=role).items
+    free = _free_text_calls(body)
     calls = tuple(
-        Call(i.ordinal, i.call_id, i.name or "", is_broken(i.arguments or ""))
+        Call(
+            i.ordinal,
+            i.call_id,
+            i.name or "",
+            i.call_id not in free and is_broken(i.arguments or ""),
+        )
         for i in items
         if i.kind is ItemKind.TOOL_CALL
     )
@@ -133,6 +139,22 @@ def decoded_shape(format: ContentFormat, body: str, *, role: Role) -> Shape:
     return Shape(
         len(items), calls, len(stripped.opaque), empty, results[0].call_id if results else None
     )
+
+
+def _free_text_calls(body: str) -> set[str]:
+    """Ids of calls to tools that take free text, in the Chat and the Responses API."""
+    if '"custom' not in body:
+        return set()
+    root = parse(body).peek()
+    message = root if isinstance(root, dict) else {}
+    items = root if isinstance(root, list) else message.get("tool_calls")
+    found = (item for item in items or () if isinstance(item, dict))
+    named = (
+        item.get("call_id") or item.get("id")
+        for item in found
+        if item.get("type") == "custom_tool_call" or item.get("custom") is not None
+    )
+    return {name for name in named if isinstance(name, str)}
 
 
 def is_broken(arguments: str) -> bool:
@@ -236,7 +258,13 @@ def _responses(items: list[Any]) -> Shape:
             call_id, name, arguments = item.get("call_id"), item.get("name"), item.get("arguments")
             _need(isinstance(call_id, str) and isinstance(name, str) and isinstance(arguments, str))
             tally.call(call_id, name, broken=is_broken(arguments))
-        elif kind == "function_call_output":
+        elif kind == "custom_tool_call":
+            # What such a tool is given is free text.
+            call_id, name = item.get("call_id"), item.get("name")
+            _need(isinstance(call_id, str) and isinstance(name, str))
+            _need(isinstance(item.get("input"), str))
+            tally.call(call_id, name, broken=False)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             result_id = _string_or_none(item.get("call_id"))
             _need(result_id is not None and isinstance(item.get("output"), str | None))
             tally.single()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from ctxengine.engine.content.decode import decode
 from ctxengine.engine.importers.transcript import Entry
 from ctxengine.engine.items import TextPart
+from ctxengine.engine.lexeme import LexemeError, parse
 
 _TITLE_LENGTH = 80
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -45,12 +47,43 @@ def has_lone_surrogate(raw: str) -> bool:
     if not _SURROGATE_ESCAPE.search(raw):
         return False
     try:
-        json.dumps(json.loads(raw), ensure_ascii=False).encode()
+        _texts_in(parse(raw).peek()).encode()
     except UnicodeEncodeError:
         return True
-    except (ValueError, RecursionError):
+    except (LexemeError, RecursionError):
         return False
     return False
+
+
+def _texts_in(value: Any) -> str:
+    """Every text of a value in a row, names of members among them."""
+    if isinstance(value, dict):
+        return "".join(key + _texts_in(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return "".join(map(_texts_in, value))
+    return value if isinstance(value, str) else ""
+
+
+def json_text(value: Any, *, sort_keys: bool = False) -> str:
+    """JSON text of a decoded value, whole numbers of any length among what it holds."""
+    try:
+        return json.dumps(value, sort_keys=sort_keys)
+    except ValueError:
+        # The interpreter refuses to write numbers of thousands of digits.
+        return _long_text(value, sort_keys)
+
+
+def _long_text(value: Any, sort_keys: bool) -> str:
+    if isinstance(value, dict):
+        named = sorted(value.items()) if sort_keys else value.items()
+        return (
+            "{"
+            + ",".join(f"{json.dumps(k)}:{json_text(v, sort_keys=sort_keys)}" for k, v in named)
+            + "}"
+        )
+    if isinstance(value, list):
+        return "[" + ",".join(json_text(v, sort_keys=sort_keys) for v in value) + "]"
+    return format(Decimal(value), "f")
 
 
 def time_of(value: Any) -> str | None:
@@ -74,7 +107,7 @@ def time_of_epoch(value: Any, *, per_second: int = 1) -> str | None:
     """ISO 8601 form of a number of seconds (or parts of one) since 1970."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    seconds = value / per_second
-    if not _EARLIEST < seconds < _LATEST:
+    # Asked before it is divided: a whole number may be too large for that.
+    if not _EARLIEST * per_second < value < _LATEST * per_second:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    return datetime.fromtimestamp(value / per_second, UTC).isoformat().replace("+00:00", "Z")

@@ -38,7 +38,10 @@ def openai_usage(node: Node | None) -> ForeignUsage | None:
     read = _number(details.get("cached_tokens"))
     if read is None:
         read = _number(usage.get("cached_input_tokens"))
-    write = _number(details.get("cache_write_tokens"))
+    write = _first(details, "cache_write_tokens", "cache_creation_tokens")
+    if write is None:
+        # A proxy in front of Anthropic names it as Anthropic does, and counts it inside the prompt.
+        write = _number(usage.get("cache_creation_input_tokens"))
     fresh = None if prompt is None else max(0, prompt - (read or 0) - (write or 0))
     return ForeignUsage(
         fresh=fresh,
@@ -50,7 +53,7 @@ def openai_usage(node: Node | None) -> ForeignUsage | None:
 
 
 def google_usage(node: Node | None) -> ForeignUsage | None:
-    """Gemini counts cached tokens inside the prompt, and thoughts beside the candidates."""
+    """Gemini counts cached tokens inside the prompt; thoughts beside the candidates, what its tools gave beside the prompt."""
     usage = _object(node)
     if usage is None:
         return None
@@ -62,7 +65,8 @@ def google_usage(node: Node | None) -> ForeignUsage | None:
     said = _first(usage, "candidatesTokenCount", "candidates_token_count")
     thought = _first(usage, "thoughtsTokenCount", "thoughts_token_count")
     output = None if said is None and thought is None else (said or 0) + (thought or 0)
-    fresh = None if prompt is None else max(0, prompt - (read or 0))
+    beside = _first(usage, "toolUsePromptTokenCount", "tool_use_prompt_token_count") or 0
+    fresh = None if prompt is None else max(0, prompt - (read or 0)) + beside
     return ForeignUsage(fresh, read, None, output, raw=node.raw if node else "")
 
 
@@ -83,9 +87,18 @@ def disjoint_usage(
 
 
 def inclusive_usage(
-    node: Node | None, *, prompt: str, cache_read: Sequence[str], output: Sequence[str]
+    node: Node | None,
+    *,
+    prompt: str,
+    cache_read: Sequence[str],
+    output: Sequence[str],
+    beside: str = "",
 ) -> ForeignUsage | None:
-    """Usage of a format that counts cached tokens inside the prompt; several output figures add up."""
+    """Usage of a format that counts cached tokens inside the prompt; several output figures add up.
+
+    Args:
+        beside: Name of the figure of what went in beside the prompt.
+    """
     usage = _object(node)
     if usage is None:
         return None
@@ -93,7 +106,9 @@ def inclusive_usage(
     total = _number(usage.get(prompt))
     outputs = [n for key in output if (n := _number(usage.get(key))) is not None]
     return ForeignUsage(
-        fresh=None if total is None else max(0, total - (read or 0)),
+        fresh=None
+        if total is None
+        else max(0, total - (read or 0)) + (_number(usage.get(beside)) or 0),
         cache_read=read,
         output=sum(outputs) if outputs else None,
         raw=node.raw if node else "",
@@ -108,10 +123,15 @@ def summed_usage(
     cache_write: Sequence[str],
     output: str,
     total: str,
+    parts: Sequence[str] = (),
 ) -> ForeignUsage | None:
-    """Usage of a format that takes its figures from several providers: the total tells what is inside the prompt.
+    """Usage of a format that takes its figures from several providers: the total tells what is inside what.
 
-    A total that cached tokens add to means buckets of their own; any other, or none, means a prompt that includes them.
+    A total that cached tokens add to means buckets of their own; any other, or none, means a prompt that includes them. So
+    with the parts of an answer.
+
+    Args:
+        parts: Names of figures that may stand beside the output rather than inside it.
     """
     usage = _object(node)
     if usage is None:
@@ -119,7 +139,11 @@ def summed_usage(
     read, write = _first(usage, *cache_read), _first(usage, *cache_write)
     fresh, said = _number(usage.get(prompt)), _number(usage.get(output))
     cached = (read or 0) + (write or 0)
-    apart = _number(usage.get(total)) == (fresh or 0) + (said or 0) + cached
+    more = sum(_number(usage.get(part)) or 0 for part in parts)
+    whole, known = _number(usage.get(total)), (fresh or 0) + (said or 0)
+    if more and whole in (known + more, known + more + cached):
+        said, known = (said or 0) + more, known + more
+    apart = whole == known + cached
     if fresh is not None and not (apart and cached):
         fresh = max(0, fresh - cached)
     return ForeignUsage(fresh, read, write, said, raw=node.raw if node else "")

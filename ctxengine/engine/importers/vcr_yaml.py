@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from ctxengine.engine.importers.aws_events import as_event_stream, is_aws_stream
 from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.exchanges import exchanges_of, read_exchanges
 from ctxengine.engine.importers.transcript import Transcript
@@ -79,7 +80,9 @@ def _body(side: dict[str, Any]) -> Any:
         return side["parsed_body"]
     body = side.get("body")
     text = body.get("string") if isinstance(body, dict) else body
-    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    if not isinstance(text, bytes):
+        return text
+    return as_event_stream(text) if is_aws_stream(text) else text.decode("utf-8", "replace")
 
 
 def _object(value: Any, key: str) -> dict[str, Any]:

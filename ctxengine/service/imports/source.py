@@ -30,6 +30,8 @@ STREAMED_FROM = 8 << 20
 """Bytes of a file on disk from which it is read line by line; a packed one always is, since its length says nothing."""
 
 _SNIFFED_BYTES = 65_536
+_ZIP = b"PK\x03\x04"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 1 << 20
 _COLLECTED = 8 << 20
 """Bytes of lines after which what reading them left behind is collected."""
@@ -131,8 +133,28 @@ def problem_of(path: Path) -> str:
         return f"The file has {_megabytes(size)}; at most {_megabytes(MAX_FILE_BYTES)} are read. Split it."
     with path.open("rb") as file:
         head = file.read(_SNIFFED_BYTES)
-    if b"\0" in head and not is_packed(head):
-        return "The file is binary: it holds zero bytes."
+    return _binary(head)
+
+
+def _binary(head: bytes) -> str:
+    """What can be said against bytes that are no text."""
+    strange = _strange(head)
+    if strange or b"\0" not in head or is_packed(head):
+        return strange
+    return "The file is binary: it holds zero bytes."
+
+
+def _strange(head: bytes) -> str:
+    """What can be said against a file of another kind, known by its first bytes, that people take for a transcript."""
+    if head.startswith(_ZIP):
+        return (
+            "The file is a zip archive; transcripts are read unpacked. An Inspect log (.eval) is one too: "
+            "write it as JSON with `inspect log dump`."
+        )
+    if head.startswith(_UTF_16):
+        return (
+            "The file is text in UTF-16; transcripts are read in UTF-8. Save it in that encoding."
+        )
     return ""
 
 
@@ -150,6 +172,9 @@ def is_long(path: Path) -> bool:
 def _text(data: bytes) -> str:
     if not data:
         raise Unreadable("The file is empty.")
+    strange = _strange(data[:4])
+    if strange:
+        raise Unreadable(strange)
     if is_packed(data):
         data = _unpacked(data)
     if len(data) > MAX_FILE_BYTES:

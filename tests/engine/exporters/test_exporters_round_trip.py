@@ -33,9 +33,11 @@ def refuse(name: str) -> None:
     raise AssertionError(f"{name} is no JSON")
 
 
-def corpus_transcripts(folder: Path) -> list[tuple[str, Transcript]]:
+@pytest.fixture(scope="module")
+def corpus(corpus_folder: Path) -> list[tuple[str, Transcript]]:
+    """Every transcript of the corpus with its name, read once."""
     found = []
-    for path in sorted(folder.glob("*/*")):
+    for path in sorted(corpus_folder.glob("*/*")):
         try:
             found.append((path.name, read(path.read_text(encoding="utf-8"), name=path.name)))
         except NotATranscript:
@@ -44,9 +46,11 @@ def corpus_transcripts(folder: Path) -> list[tuple[str, Transcript]]:
 
 
 @pytest.mark.corpus
-def test_every_real_transcript_comes_back_from_its_own_family(corpus_folder: Path) -> None:
+def test_every_real_transcript_comes_back_from_its_own_family(
+    corpus: list[tuple[str, Transcript]],
+) -> None:
     formats = set()
-    for name, transcript in corpus_transcripts(corpus_folder):
+    for name, transcript in corpus:
         # The benchmark's 120 episodes are alike; every tenth is looked at.
         for session in transcript.sessions[:: 10 if len(transcript.sessions) > 20 else 1]:
             journey = round_trip(session)
@@ -59,9 +63,9 @@ def test_every_real_transcript_comes_back_from_its_own_family(corpus_folder: Pat
 @pytest.mark.corpus
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_real_transcript_in_any_format_differs_by_what_the_report_says_alone(
-    corpus_folder: Path, format: str
+    corpus: list[tuple[str, Transcript]], format: str
 ) -> None:
-    for name, transcript in corpus_transcripts(corpus_folder):
+    for name, transcript in corpus:
         for session in transcript.sessions[:: 40 if len(transcript.sessions) > 20 else 1]:
             journey = round_trip(session, format)
             if {line.code for line in journey.out.left_out} <= HARMLESS:

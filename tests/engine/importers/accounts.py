@@ -61,7 +61,10 @@ def assert_accounts_close(transcript: Transcript) -> None:
 
 
 def assert_pairs_hold(session: ForeignSession) -> None:
-    """Each call has exactly one result, directly behind its step and in call order; no result is without a call."""
+    """Each call has exactly one result, directly behind its step and in call order; no result is without a call.
+
+    Only answers hold calls, and only results are results: else nothing could ever answer what waits.
+    """
     expected: list[tuple[int, int]] = []
     for index, entry in enumerate(session.entries):
         if expected:
@@ -72,6 +75,9 @@ def assert_pairs_hold(session: ForeignSession) -> None:
             expected = [(index, call.ordinal) for call in calls]
         else:
             assert entry.type is not EntryType.RESULT
+        for item in items_of(entry):
+            assert (item.kind is ItemKind.TOOL_RESULT) == (entry.type is EntryType.RESULT)
+            assert item.kind is not ItemKind.TOOL_CALL or entry.type is EntryType.ASSISTANT
     assert not expected
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,61 @@ def test_only_a_line_feed_ends_a_line() -> None:
     answer = json.dumps({"role": "assistant", "content": "ok"})
     (session,) = read(f"{separators}\r\n{answer}\r\n", name="x").sessions
     assert len(session.entries) == 2
+
+
+ASKED, SAID = CHAT["messages"]
+
+
+@pytest.mark.parametrize(
+    "decorated",
+    [
+        {"parentUuid": None},
+        {"sessionId": "s", "type": "user"},
+        {"source": "web", "timestamp": "t", "kind": "question"},
+        {"source": "web", "timestamp": "t", "action": "ask"},
+        {"record_type": "train"},
+        {"projectHash": "h"},
+    ],
+)
+def test_a_message_that_somebody_decorated_stays_a_message(decorated: dict[str, Any]) -> None:
+    messages = [{**ASKED, **decorated}, SAID]
+    lines = "".join(json.dumps(message) + "\n" for message in messages)
+    for text in (json.dumps(messages), lines):
+        transcript = read(text, name="x")
+        assert transcript.format == "openai_chat"
+        assert len(transcript.sessions[0].entries) == 2
+
+
+@pytest.mark.parametrize(
+    "about", [{"record_type": "train"}, {"id": "1", "timestamp": "t", "instructions": "Be good."}]
+)
+def test_a_body_with_facts_about_it_stays_a_body(about: dict[str, Any]) -> None:
+    body = {**about, **CHAT}
+    for text in (json.dumps(body), f"{json.dumps(body)}\n" * 2, json.dumps([body])):
+        assert read(text, name="x").format == "openai_chat"
+
+
+def test_one_record_among_many_messages_does_not_decide() -> None:
+    item = {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"}
+    state = {"source": "x", "timestamp": "t", "kind": "state"}
+    assert detect(json.dumps([item, state, item, item])) == "openai_responses"
+    assert detect(json.dumps([state, {**state, "kind": "other"}, item])) == "openhands_events"
+
+
+@pytest.mark.parametrize(
+    ("message", "format_name"),
+    [
+        (
+            {"role": "user", "content": "Hi", "parts": [{"type": "text", "text": "Hi"}]},
+            "openai_chat",
+        ),
+        ({"role": "user", "parts": [{"type": "text", "text": "Hi"}]}, None),
+        ({"role": "user", "parts": [{"text": "Hi"}]}, "google_generate_content"),
+        ({"role": "function", "parts": [{"functionResponse": {}}]}, "google_generate_content"),
+        ({"role": "function", "content": "x"}, "openai_chat"),
+    ],
+)
+def test_parts_are_googles_only_without_a_type_and_without_content(
+    message: dict[str, Any], format_name: str | None
+) -> None:
+    assert detect(json.dumps([message])) == format_name

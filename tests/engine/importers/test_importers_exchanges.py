@@ -187,6 +187,30 @@ def test_a_streamed_chat_answer_is_put_together() -> None:
     assert_sound(transcript)
 
 
+def test_a_stream_of_items_that_breaks_off_gives_those_that_were_done() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So"}]}  # fmt: skip
+    stream = events(
+        {"type": "response.created", "response": {"id": "r", "model": "gpt-5.5", "output": []}},
+        {"type": "response.output_item.done", "output_index": 0, "item": said},
+        {"type": "response.output_text.delta", "delta": "and"},
+    )
+    transcript = read_value({"exchanges": [exchange(RESPONSES, {"input": "Why?"}, stream)]})
+    session = only_session(transcript)
+    assert [text_of(entry) for entry in session.entries] == ["Why?", "So"]
+    assert (session.entries[1].model, codes(session)) == ("gpt-5.5", [])
+    assert_sound(transcript)
+
+
+def test_a_streamed_call_of_the_first_kind_is_put_together() -> None:
+    pieces = [{"name": "sum", "arguments": ""}, {"arguments": '{"n": '}, {"arguments": "1}"}]
+    deltas = [{"choices": [{"index": 0, "delta": {"function_call": piece}}]} for piece in pieces]
+    body = {"messages": [user("Add.")]}
+    transcript = read_value({"exchanges": [exchange(CHAT, body, events({"choices": [], "id": "c"}, *deltas))]})  # fmt: skip
+    (call,) = items_of(only_session(transcript).entries[1])
+    assert (call.name, call.arguments) == ("sum", '{"n": 1}')
+    assert_sound(transcript)
+
+
 @pytest.mark.parametrize(
     ("pieces", "arguments"),
     [
