@@ -14,6 +14,7 @@ from ctxengine.engine.log.hydrate import decode_event
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import Event, ItemRow, SessionRow
 from ctxengine.service.access import run_of, session_of
+from ctxengine.service.calls import told_id
 from ctxengine.service.specs import Actor, CallAction
 from ctxengine.service.wiring import log_of
 
@@ -53,7 +54,7 @@ def calls_again(
     calls = [item for item in items if item.kind is ItemKind.TOOL_CALL]
     return [
         CallAction(
-            id=call.call_id or wire_ids[call.ordinal],
+            id=told_id(call.call_id, wire_ids[call.ordinal]),
             name=meant.get(str(call.ordinal)) or plan.ledger_name(call.name or ""),
             action=action,
             arguments_raw=_arguments(call, wrapped=str(call.ordinal) in meant),

@@ -33,6 +33,7 @@ from ctxengine.engine.trust.envelope import (
 from ctxengine.engine.trust.levels import Trust, needs_envelope
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import (
+    WireApi,
     WireCall,
     WireFile,
     WireImage,
@@ -42,6 +43,7 @@ from ctxengine.engine.wire.base import (
     WireResult,
     WireText,
 )
+from ctxengine.engine.wire.foreign import FOR_USERS, without_marks, words_inside
 from ctxengine.engine.wire.names import arguments_view, called_name, carries
 from ctxengine.engine.wire.tool_search import is_search, resolvable
 
@@ -169,16 +171,28 @@ def _bare(parts: Sequence[Part], item: Item, context: RenderContext) -> list[Wir
 
 
 def _foreign(part: ForeignPart, item: Item, context: RenderContext) -> WirePart:
-    if part.api == context.api and not context.foreign_as_pointer and carries(part.raw):
+    users = item.kind is not ItemKind.ASSISTANT_MESSAGE
+    if _goes_back(part, context, users=users):
         if context.searchable is None or not is_search(part.kind, part.raw):
-            return WireOpaque(part.raw, part.kind)
+            return WireOpaque(without_marks(part.raw), part.kind)
         if context.searchable:
             return WireOpaque(resolvable(part.kind, part.raw, context.searchable), part.kind)
+    # What an import brought is counted as a pointer, and so it stands.
+    words = words_inside(part.kind, part.raw) if users and not context.foreign_as_pointer else ""
+    if shown := escape(model_view(words)):
+        return WireText(shown)
     size = len(part.raw.encode("utf-8", "surrogatepass"))
     return WireText(
         f"[elided] provider block ({Trust.EXTERNAL_UNTRUSTED.value.lower()}, {size:,} bytes); "
         f'the whole block is kept: recall it with id "{item.id}".'
     )
+
+
+def _goes_back(part: ForeignPart, context: RenderContext, *, users: bool) -> bool:
+    """Whether a block may stand in a request as it is."""
+    if part.api != context.api or context.foreign_as_pointer or not carries(part.raw):
+        return False
+    return not users or part.kind in FOR_USERS.get(WireApi(context.api), frozenset())
 
 
 def _media(part: ImagePart | FilePart) -> WireImage | WireFile:

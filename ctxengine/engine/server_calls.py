@@ -35,18 +35,32 @@ class Served(NamedTuple):
     named: frozenset[_Id]
     """All that a result in the unit or behind it may name."""
     results: frozenset[_Id]
+    doubled: frozenset[_Id] = frozenset()
+    """Ids that two of its calls have."""
 
 
 _NOTHING = Served(frozenset(), frozenset(), frozenset())
 _SPOKEN = frozenset({ItemKind.USER_MESSAGE, ItemKind.SUMMARY})
 
 
-def server_call_open(active: Sequence[Unit]) -> bool:
-    """Whether the newest unit calls a tool of the provider whose result the same answer does not hold."""
-    if not active:
-        return False
-    newest = served_in(active[-1])
-    return not newest.calls <= newest.results
+def server_call_open(active: Sequence[Unit], api: str) -> bool:
+    """Whether the model's turn at the end calls a tool of the provider whose result it does not hold.
+
+    Args:
+        api: wire API of the request; what another one made is no call there.
+    """
+    calls: set[_Id] = set()
+    results: set[_Id] = set()
+    for place, unit in enumerate(reversed(active)):
+        if unit.items[0].kind in _SPOKEN:
+            break
+        # Answers without calls of the client's are one turn with what comes behind them.
+        if place and any(item.kind is ItemKind.TOOL_RESULT for item in unit.items):
+            break
+        served = served_in(unit)
+        calls |= served.calls
+        results |= served.results
+    return any(call not in results for call in calls if call[0] == api)
 
 
 def serves(unit: Unit) -> bool:
@@ -56,16 +70,18 @@ def serves(unit: Unit) -> bool:
 
 def served_in(unit: Unit) -> Served:
     """The calls and results of such tools in a unit."""
-    calls, named, results = set(), set(), set()
+    calls, named, results, doubled = set(), set(), set(), set()
     for part in _served(unit):
         known = (part.api, _call_id(part))
         if part.kind.endswith(_RESULT):
             results.add(known)
             continue
+        if known in named:
+            doubled.add(known)
         named.add(known)
         if part.kind == _CALL:
             calls.add(known)
-    return Served(frozenset(calls), frozenset(named), frozenset(results))
+    return Served(*map(frozenset, (calls, named, results, doubled)))
 
 
 def unsent_calls(
@@ -75,7 +91,7 @@ def unsent_calls(
     lone_results: bool,
     over: bool = False,
 ) -> frozenset[str]:
-    """Ids of the calls that cannot stand as they are, and neither can their results.
+    """Ids of the calls that cannot stand as they are, and neither can their results: given up, lost, or used twice.
 
     Args:
         shown: units in the order in which they stand; None is a platform line in the user's role.
@@ -89,6 +105,8 @@ def unsent_calls(
         mine = served.get(unit.sequence) if unit is not None else None
         if mine is None:
             continue
+        # No request holds an id twice, and these blocks go back as they came.
+        found |= mine.doubled | (mine.named & seen)
         seen |= mine.named
         if lone_results:
             found |= mine.results - seen

@@ -7,6 +7,7 @@ that says so plainly.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,12 +21,17 @@ from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.ports import SessionLog
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow
+from ctxengine.service.spec_base import LONGEST_CALL_ID
 
 UNKNOWN = "There is no tool of that name. Call one of the tools you were given."
 NO_OBJECT = (
     "The arguments are not a JSON object, so the call was not carried out. They may have been cut off; "
     "send the call again with complete arguments."
 )
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which not every reader of JSON can take."""
 
 
 class Refusal(NamedTuple):
@@ -75,6 +81,13 @@ def authority_of(log: SessionLog, run: RunRow) -> Authority:
     stated = settings.get("authority_stated", False)
     scopes = frozenset(settings.get("scopes", ())) if stated else None
     return Authority(scopes, revoked_tools(log))
+
+
+def told_id(call_id: str | None, wire_call_id: str) -> str:
+    """The id by which a runtime is told of a call: the provider's own, unless no report of its result could name it."""
+    if not call_id or len(call_id) > LONGEST_CALL_ID or _HALF.search(call_id):
+        return wire_call_id
+    return call_id
 
 
 def revoked_tools(log: SessionLog) -> frozenset[str]:

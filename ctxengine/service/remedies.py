@@ -12,7 +12,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "context_length_exceeded": "End the run, compact by hand, or choose a larger window. Nothing was clipped.",
     "rate_limited": "Wait as long as the provider asks, then assemble again.",
     "transient": "Wait a moment, then assemble again.",
-    "auth": "Call with a key that may use this model.",
+    "auth": "Call with a key that may use this model, of an account that is not used up.",
     "invalid_request": "Read the provider's own message; where it is about what was assembled, report it as a defect.",
     "too_large": "Leave large attachments out.",
 }

@@ -11,8 +11,9 @@ from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.tokens.factors import CalibrationFactor
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.providers.failures import Failure, read_failure
+from ctxengine.providers.failures import Failure, read_failure, refuses_reasoning
 from ctxengine.service.access import still_open
+from ctxengine.service.bound_reasoning import drop_reasoning
 from ctxengine.service.boundary.reported import as_boundary_says
 from ctxengine.service.calibration import ModelKey, learn_refusal
 from ctxengine.service.clock import utc_now
@@ -39,7 +40,8 @@ def take_error(
 ) -> ResponseTaken:
     """Record the failure and answer `reassemble` or `fail`.
 
-    An over-length refusal raises the run's factor to what was learnt and allows one reassembly; the second one fails.
+    An over-length refusal raises the run's factor to what was learnt and allows one reassembly; the second one fails. A request
+    that was refused for its reasoning goes out again without it.
 
     Args:
         current: gives the request that the error is about, or refuses. It is asked under the session's lock, since an answer
@@ -72,6 +74,11 @@ def _take(
         return _leg_failed(actor, session, run, request, spec, failure, leg)
     repeated = failure.code == "over_length" and run.settings.get("over_length", 0) >= 1
     following = "fail" if repeated else failure.next
+    dropped = 0
+    if failure.code == "invalid_request" and refuses_reasoning(spec.error_body_raw or ""):
+        # All of it and once (design 7.12): a second such refusal finds none to let go of.
+        dropped = drop_reasoning(run)
+        following = "reassemble" if dropped else following
     drafts = [
         EventDraft(
             type=EventType.RESPONSE_FAILED,
@@ -82,6 +89,7 @@ def _take(
                 "status": spec.error_status,
                 "code": failure.code,
                 "next": following,
+                **({"reasoning_dropped": dropped} if dropped else {}),
             },
         )
     ]
@@ -119,7 +127,7 @@ def _leg_failed(
         factor = factor_in_force(session.tenant_id, leg.provider, leg.model)
         expected = math.ceil(leg.tokens * factor / 1_000_000)
         rejected = failure.actual or expected
-        if _believable(rejected, failure.maximum, expected):
+        if _believable(failure, rejected, expected):
             learn_refusal(
                 ModelKey(session.tenant_id, leg.provider, leg.model),
                 rejected=rejected,
@@ -147,7 +155,7 @@ def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Fail
         "over_length": run.settings.get("over_length", 0) + 1,
     }
     RunRow.objects.filter(tenant_id=run.tenant_id, id=run.id).update(settings=run.settings)
-    taught = _believable(rejected, failure.maximum, expected)
+    taught = _believable(failure, rejected, expected)
     if taught:
         learn_refusal(
             ModelKey(session.tenant_id, session.provider, session.model),
@@ -169,7 +177,11 @@ def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Fail
     )
 
 
-def _believable(rejected: int, maximum: int | None, expected: int) -> bool:
+def _believable(failure: Failure, rejected: int, expected: int) -> bool:
     """Whether a refusal may teach other runs of the tenant: one odd report would make the model small for all of them."""
+    maximum = failure.maximum
+    if failure.actual is None and maximum is None:
+        # Words alone may be about something else than the prompt, and our own count would then be what they teach.
+        return False
     near = expected <= rejected * MOST_APART and rejected <= expected * MOST_APART
     return near and (maximum is None or maximum >= SMALLEST_WINDOW)

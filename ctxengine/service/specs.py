@@ -18,7 +18,7 @@ from ctxengine.engine.legs.leg import MOST_LEGS
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.service.card_specs import CardSpec
 from ctxengine.service.leg_specs import AssembledLeg
-from ctxengine.service.spec_base import Spec
+from ctxengine.service.spec_base import LONGEST_CALL_ID, Spec, ViewedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class TakeResponse(Spec):
 class ToolResult(Spec):
     """One result of a tool call."""
 
-    call_id: str = Field(min_length=1, max_length=1000)
+    call_id: ViewedText = Field(min_length=1, max_length=LONGEST_CALL_ID)
     """The id the request showed the model (or the one the provider sent)."""
     content: Content | None = None
     """What the tool gave back; left out where `child_run` is given."""

@@ -99,7 +99,8 @@ def test_figures_that_cannot_be_right_are_part_of_no_sum(door: Door) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "said", ["213462 tokens > 200000 maximum", "5 tokens > 3 maximum", "2000 tokens > 7 maximum"]
+    "said",
+    ["213462 tokens > 200000 maximum", "5 tokens > 3 maximum", "2000 tokens > 7 maximum", "by far"],
 )
 def test_one_odd_refusal_makes_the_model_small_for_nobody_else(door: Door, said: str) -> None:
     session = door.open()

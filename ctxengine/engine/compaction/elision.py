@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from ctxengine.engine.compaction.evidence_texts import brings_unseen
 from ctxengine.engine.ids import ItemId, parse_item_id
 from ctxengine.engine.items import ForeignPart, Item, ItemKind, TextPart
 from ctxengine.engine.trust.levels import Trust
@@ -75,10 +76,20 @@ def rest_line(spans: Sequence[ElidedSpan]) -> str:
 
 
 def is_readable(item: Item) -> bool:
-    """Whether a summariser may read the item's text: said by the user or the model, and text at all."""
-    if item.kind is ItemKind.SUMMARY or item.trust not in READABLE:
+    """Whether a summariser may read the item's text: said by the user or the model, and text at all.
+
+    What stands beside the text (an image, what a provider's own tools brought) it does not read: `holds_more`. Where nobody
+    here can read what these brought, the text beside it may repeat that unseen, and is not read either.
+    """
+    if item.kind is ItemKind.SUMMARY or item.trust not in READABLE or brings_unseen(item):
         return False
-    return all(isinstance(part, TextPart) for part in item.parts)
+    texts = [part.text for part in item.parts if isinstance(part, TextPart)]
+    return len(texts) == len(item.parts) or any(text.strip() for text in texts)
+
+
+def holds_more(item: Item) -> bool:
+    """Whether something that is no text stands in the item, to be pointed at."""
+    return not all(isinstance(part, TextPart) for part in item.parts)
 
 
 def has_foreign_block(item: Item) -> bool:

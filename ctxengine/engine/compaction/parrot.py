@@ -40,7 +40,7 @@ class Said(NamedTuple):
     """A text that may repeat something."""
 
     sequence: EventSeq
-    """Only what came before counts as its source."""
+    """Only what came before it counts as its source, or with it: a provider's own tools answer within an answer."""
     text: str
 
 
@@ -139,7 +139,7 @@ class _Finder:
         for at in range(0, len(text) - _GRAM + 1, _GRAM):
             for place, offset in self._grams.get(text[at : at + _GRAM], ()):
                 said = self._texts[place]
-                if said.sequence <= entry.item.sequence:
+                if said.sequence < entry.item.sequence:
                     continue
                 if self._seen[place].find(0, offset, offset + _GRAM) < 0:
                     continue

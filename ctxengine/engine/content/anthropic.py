@@ -2,10 +2,13 @@
 
 The neutral form (`blocks`) names calls `tool_call{id,name,arguments}` and results
 `tool_result{call_id,content,is_error}`; either form is read in both formats, since runtimes mix
-them. Server tools and any block unknown here stay raw.
+them. So are texts and attachments as OpenAI's formats and MCP spell them. Server tools and any block
+unknown here stay raw.
 """
 
 from __future__ import annotations
+
+import re
 
 from ctxengine.engine.content.assembly import Assembly, Reading
 from ctxengine.engine.content.errors import ContentError
@@ -19,7 +22,13 @@ from ctxengine.engine.content.fields import (
     string_of,
     text_or_raw,
 )
-from ctxengine.engine.content.media import anthropic_media, neutral_media
+from ctxengine.engine.content.media import (
+    anthropic_media,
+    neutral_media,
+    openai_file,
+    openai_image,
+    sound,
+)
 from ctxengine.engine.content.slices import element_spans, without
 from ctxengine.engine.items import ForeignPart, ItemKind, Part, TextPart
 from ctxengine.engine.lexeme import Node, NodeKind
@@ -32,6 +41,11 @@ OPAQUE_TYPES = {
 """Block types that hold signed or encrypted reasoning, and the API that wrote them."""
 
 _API = "anthropic"
+_SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+_ELSEWHERE = ""
+"""API of a part that another format spells and that only names what lies at its provider: nobody is sent it as it is."""
+_TEXT_TYPES = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""Types of a text, whichever format spells it, and the member that holds it."""
 
 
 def read_content(body: str, kind: ItemKind, what: str) -> Reading:
@@ -86,8 +100,14 @@ def _take(assembly: Assembly, block: Node, block_type: str, where: str) -> None:
 
 
 def _part(block: Node, block_type: str, where: str) -> Part:
-    if block_type == "text":
-        return TextPart(required_text(block, "text", where))
+    if block_type in _TEXT_TYPES:
+        return TextPart(required_text(block, _TEXT_TYPES[block_type], where))
+    if block_type in ("image_url", "input_image"):
+        return openai_image(block, where, _ELSEWHERE)
+    if block_type == "input_file" or (block_type == "file" and field(block, "file") is not None):
+        return openai_file(block, where, _ELSEWHERE)
+    if block_type in ("audio", "input_audio"):
+        return sound(block, block_type, where, _ELSEWHERE)
     if block_type in ("image", "document"):
         return neutral_media(block, block_type, where)
     if block_type == "file" and field(block, "source") is None:
@@ -96,7 +116,15 @@ def _part(block: Node, block_type: str, where: str) -> Part:
         return anthropic_media(block, block_type, where, _API)
     if not block_type:
         raise ContentError(f"{where}: a block needs a `type`; found none.")
-    return ForeignPart(kind=block_type, raw=block.raw, api=_API)
+    api = _API if block_type != "server_tool_use" or _is_call(block) else _ELSEWHERE
+    return ForeignPart(kind=block_type, raw=block.raw, api=api)
+
+
+def _is_call(block: Node) -> bool:
+    """Whether the API would take a server tool's call back: under an id of its own, with an object of arguments."""
+    given, arguments = block.get("id"), block.get("input")
+    named = given is not None and _SERVER_ID.fullmatch(given.text() or "") is not None
+    return named and arguments is not None and arguments.kind is NodeKind.OBJECT
 
 
 def _result_parts(block: Node, where: str) -> tuple[Part, ...]:

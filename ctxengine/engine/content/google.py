@@ -16,6 +16,7 @@ from ctxengine.engine.content.fields import (
     parsed,
     required_text,
 )
+from ctxengine.engine.content.media import standard_base64
 from ctxengine.engine.content.slices import Span, element_spans, member_spans, without
 from ctxengine.engine.items import FilePart, ForeignPart, ImagePart, ItemKind, Part, TextPart
 from ctxengine.engine.lexeme import Node, NodeKind, parse
@@ -140,7 +141,7 @@ def _part(part: Node, where: str) -> Part:
     if blob is not None and field(blob, "data") is not None:
         kind = _either(blob, "mimeType", "mime_type")
         media_type = None if kind is None else kind.text()
-        data = required_text(blob, "data", where)
+        data = standard_base64(required_text(blob, "data", where)) or None
         if media_type is not None and media_type.startswith("image/"):
             return ImagePart(media_type, data, None)
         return FilePart(media_type, data, None)

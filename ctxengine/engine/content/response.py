@@ -20,6 +20,12 @@ _SHAPES = (
 )
 
 
+_FAILED = "the answer failed; report it as `error`, with its status and this body."
+_FAILED_STATES = frozenset({"failed", "cancelled"})
+_UNENDED = frozenset({"queued", "in_progress"})
+"""States of a Responses answer that is none, and that is none yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResponseContent:
     """What a response body holds; `body` is the exact text of its content."""
@@ -47,7 +53,7 @@ def from_response(raw: str) -> ResponseContent:
         raise ContentError(f"{_WHAT}: an object is required, found {root.kind}.")
     if field(root, "choices") is not None:
         return _chat(root)
-    if field(root, "candidates") is not None:
+    if field(root, "candidates") is not None or _blocked(root) is not None:
         return _google(root)
     output = field(root, "output")
     if output is not None and output.kind is NodeKind.OBJECT:
@@ -95,6 +101,8 @@ def _chat(root: Node) -> ResponseContent:
             f"{_WHAT}.choices[0].message: missing; join the chunks of a stream first."
         )
     reason = optional_text(first, "finish_reason", _WHAT)
+    if reason == "error" or field(first, "error") is not None:
+        raise ContentError(f"{_WHAT}.choices[0]: {_FAILED}")
     return _content(root, ContentFormat.OPENAI_CHAT, message.raw, reason)
 
 
@@ -102,25 +110,29 @@ def _responses(root: Node) -> ResponseContent:
     output = field(root, "output")
     if output is None or output.kind is not NodeKind.ARRAY:
         raise ContentError(f"{_WHAT}.output: an array of items is required.")
+    status = optional_text(root, "status", _WHAT)
+    if status in _FAILED_STATES:
+        raise ContentError(f"{_WHAT}.status: {_FAILED}")
+    if status in _UNENDED:
+        raise ContentError(f"{_WHAT}.status: {status}; report the response once it has ended.")
     details = field(root, "incomplete_details")
     reason = None if details is None else optional_text(details, "reason", _WHAT)
     return _content(
         root,
         ContentFormat.OPENAI_RESPONSES,
         output.raw,
-        reason or optional_text(root, "status", _WHAT),
+        reason or status,
     )
 
 
 def _google(root: Node) -> ResponseContent:
-    candidates = field(root, "candidates")
+    """A candidate's content; one that was stopped before it said anything, or a blocked prompt, has none."""
+    candidates, blocked = field(root, "candidates"), _blocked(root)
     first = None if candidates is None else next(iter(candidates), None)
+    if first is None and blocked is None:
+        raise ContentError(f"{_WHAT}.candidates[0]: missing; report a failure as `error`.")
     content = None if first is None else field(first, "content")
-    if first is None or content is None:
-        raise ContentError(
-            f"{_WHAT}.candidates[0].content: missing; report a blocked prompt as `error`."
-        )
-    reason = _text_of(first, "finishReason", "finish_reason")
+    reason = blocked if first is None else _text_of(first, "finishReason", "finish_reason")
     if reason is None:
         raise ContentError(
             f"{_WHAT}.candidates[0].finishReason: missing; join the chunks of a stream first."
@@ -128,12 +140,18 @@ def _google(root: Node) -> ResponseContent:
     usage = _member(root, "usageMetadata", "usage_metadata")
     return ResponseContent(
         format=ContentFormat.GOOGLE,
-        body=content.raw,
+        body="{}" if content is None else content.raw,
         stop_reason=reason,
         usage_raw=None if usage is None else usage.raw,
         model=_text_of(root, "modelVersion", "model_version"),
         response_id=_text_of(root, "responseId", "response_id"),
     )
+
+
+def _blocked(root: Node) -> str | None:
+    """Why Gemini let a prompt not through; None where it says nothing of that."""
+    feedback = _member(root, "promptFeedback", "prompt_feedback")
+    return None if feedback is None else _text_of(feedback, "blockReason", "block_reason")
 
 
 def _bedrock(root: Node, output: Node) -> ResponseContent:

@@ -32,6 +32,8 @@ _LONGEST_EDGE = 30_000
 _HEAD_CHARS = 64 * 1024
 _SMALLEST_PDF_PAGE_BYTES = 2_000
 _MAX_PDF_PAGES = 600
+_AUDIO_BYTES_PER_TOKEN = 100
+"""Bytes of a recording that make a token at most: 32 tokens a second at 3 KB a second, which is little for speech."""
 _FLAT_FILE_TOKENS = 20_000
 """For a file known only by its address."""
 
@@ -93,7 +95,7 @@ def image_tokens(provider: str, model: str, width: int | None, height: int | Non
 def file_tokens(
     provider: str, model: str, media_type: str | None, base64_text: str | None, page_count: int = 0
 ) -> int:
-    """Upper bound for a file: a PDF by its pages, text by its decoded length, else a flat figure.
+    """Upper bound for a file: a PDF by its pages, text by its decoded length, a recording by its bytes, else a flat figure.
 
     Args:
         provider: name of the provider.
@@ -107,6 +109,8 @@ def file_tokens(
         return size
     if media_type and media_type.startswith("image/"):
         return image_tokens(provider, model, None, None)
+    if media_type and media_type.startswith("audio/") and size:
+        return min(1 + size // _AUDIO_BYTES_PER_TOKEN, REQUEST_ATTACHMENT_CAP)
     if page_count <= 0 and size == 0:
         return _FLAT_FILE_TOKENS
     pages = page_count if page_count > 0 else 1 + size // _SMALLEST_PDF_PAGE_BYTES

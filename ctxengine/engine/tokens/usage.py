@@ -211,11 +211,18 @@ def _anthropic_buckets(
     )
 
 
+_READ_NAMES = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+_WRITE_NAMES = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
+
+
 def _openai(usage: Mapping[str, Any], reader: _Figures) -> _Buckets:
     total = reader.read(usage, "prompt_tokens", "input_tokens")
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    read = reader.cache_read(details, "cached_tokens")
-    written = reader.cache_write(details, "cache_write_tokens", "cache_creation_tokens")
+    # Kin of this API say it beside the prompt, under names of their own; the prompt holds it all the same.
+    reads = details if _has(details, ("cached_tokens",)) else usage
+    read = reader.cache_read(reads, *_READ_NAMES)
+    writes = details if _has(details, _WRITE_NAMES) else usage
+    written = reader.cache_write(writes, *_WRITE_NAMES)
     output = reader.read(usage, "completion_tokens", "output_tokens")
     if read + written > total:
         reader.problems.append(

@@ -34,10 +34,12 @@ from ctxengine.engine.wire.base import (
 from ctxengine.engine.wire.encoding import (
     FILE_LEFT_OUT,
     IMAGE_LEFT_OUT,
+    image_type,
     quoted,
     refuse,
     says_something,
     utf8,
+    web_address,
 )
 from ctxengine.engine.wire.markers import Ttl, place, refuse_growing_ttl
 from ctxengine.engine.wire.tool_search import deferred, search_declaration
@@ -180,14 +182,15 @@ def _result(result: WireResult) -> str:
 def _media(part: WireImage | WireFile) -> str:
     """An image or document block, or a note where the API has no such block."""
     image = isinstance(part, WireImage)
-    known = part.media_type in IMAGE_TYPES if image else part.media_type in (None, _PDF)
-    if part.base64 is not None and known:
-        media_type = part.media_type or _PDF
+    stated = image_type(part) if isinstance(part, WireImage) else part.media_type or _PDF
+    media_type = stated or ""
+    url = web_address(part.url)
+    if part.base64 is not None and media_type in (IMAGE_TYPES if image else (_PDF,)):
         source = (
             f'{{"type":"base64","media_type":{quoted(media_type)},"data":{quoted(part.base64)}}}'
         )
-    elif part.base64 is None and part.url is not None:
-        source = f'{{"type":"url","url":{quoted(part.url)}}}'
+    elif part.base64 is None and url is not None:
+        source = f'{{"type":"url","url":{quoted(url)}}}'
     else:
         return _text(_left_out(part))
     return f'{{"type":"{"image" if image else "document"}","source":{source}{_title(part)}}}'

@@ -27,6 +27,7 @@ from ctxengine.engine.wire.base import (
 from ctxengine.engine.wire.encoding import (
     FILE_LEFT_OUT,
     IMAGE_LEFT_OUT,
+    image_type,
     quoted,
     refuse,
     says_something,
@@ -148,7 +149,10 @@ def _left_out(part: WireImage | WireFile) -> str:
 def _media(part: WireImage | WireFile) -> tuple[str, str]:
     image = isinstance(part, WireImage)
     known = IMAGE_FORMATS if image else DOCUMENT_FORMATS
-    form = known.get((part.media_type or ("image/png" if image else "application/pdf")).lower())
+    if isinstance(part, WireImage):
+        form = known.get(image_type(part) or "image/png")
+    else:
+        form = known.get((part.media_type or "application/pdf").lower())
     if form is None or part.base64 is None:
         return "text", _text(_left_out(part))
     source = f'"source":{{"bytes":{quoted(part.base64)}}}'

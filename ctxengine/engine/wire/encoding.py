@@ -44,12 +44,40 @@ def says_something(text: str) -> bool:
     return bool(text) and not text.isspace()
 
 
+_HEADS = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+}
+"""How images begin in base64, by their type."""
+_OTHER_NAMES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
+
+
+def image_type(part: WireImage) -> str | None:
+    """The registered name of an image's type: as it was stated, or by how its bytes begin; None where neither tells."""
+    if part.media_type:
+        stated = part.media_type.strip().lower()
+        return _OTHER_NAMES.get(stated, stated)
+    data = part.base64 or ""
+    return next((kind for head, kind in _HEADS.items() if data.startswith(head)), None)
+
+
+def web_address(url: str | None) -> str | None:
+    """An address that a provider can fetch; None for any other."""
+    return url if url is not None and url.lower().startswith(("https://", "http://")) else None
+
+
 def address(part: WireImage | WireFile) -> str | None:
-    """The attachment as one address, `data:` for inline bytes; None when it has no bytes at all."""
+    """The attachment as one address, `data:` for inline bytes; None when it has no bytes and nobody could fetch them."""
     if part.base64 is None:
-        return part.url
-    fallback = "image/png" if isinstance(part, WireImage) else "application/pdf"
-    return f"data:{part.media_type or fallback};base64,{part.base64}"
+        return web_address(part.url)
+    kind = part.media_type
+    if not kind:
+        kind = (
+            (image_type(part) or "image/png") if isinstance(part, WireImage) else "application/pdf"
+        )
+    return f"data:{kind};base64,{part.base64}"
 
 
 def refuse(problem: str) -> NoReturn:

@@ -30,6 +30,7 @@ from ctxengine.engine.wire.encoding import (
     FILE_LEFT_OUT,
     IMAGE_FOLLOWS,
     IMAGE_LEFT_OUT,
+    image_type,
     quoted,
     refuse,
     says_something,
@@ -151,8 +152,10 @@ def _left_out(part: WireImage | WireFile) -> str:
 
 
 def _media(part: WireImage | WireFile) -> str:
-    fallback = "image/png" if isinstance(part, WireImage) else "application/pdf"
-    kind = quoted(part.media_type or fallback)
+    known = part.media_type
+    if isinstance(part, WireImage):
+        known = known or image_type(part) or "image/png"
+    kind = quoted(known or "application/pdf")
     if part.base64 is not None:
         return f'{{"inlineData":{{"mimeType":{kind},"data":{quoted(part.base64)}}}}}'
     if part.url is not None and part.url.startswith(_OWN_FILES):

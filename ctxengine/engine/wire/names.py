@@ -40,14 +40,10 @@ def wire_names(names: Sequence[str], limit: int = NAME_LIMIT) -> dict[str, str]:
 
     A name that fits as it is keeps its spelling. Any other has its forbidden characters replaced by
     `_`, gets one in front where it begins with a digit or a dash, and carries eight hex digits of
-    its own hash when it was cut or when the plain form is not its alone.
-
-    Raises:
-        WireInvalid: a name is empty.
+    its own hash when it was cut or when the plain form is not its alone. No name at all, which foreign logs
+    hold, is `_`.
     """
-    plain = {name: _plain(name) for name in sorted(set(names))}
-    if "" in plain:
-        raise WireInvalid("A tool has an empty name; give it one.")
+    plain = {name: _plain(name) or "_" for name in sorted(set(names))}
     claims: dict[str, list[str]] = {}
     for name, form in plain.items():
         claims.setdefault(form, []).append(name)

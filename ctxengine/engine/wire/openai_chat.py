@@ -49,6 +49,8 @@ member.
 ID_LIMIT = 40
 NAME_LIMIT = 64
 
+_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+
 
 class OpenAIChatRenderer:
     """Renders for `POST /v1/chat/completions`."""
@@ -197,8 +199,11 @@ def _part(part: WirePart, *, assistant: bool) -> Iterator[tuple[str | None, str]
                 yield _text(IMAGE_LEFT_OUT)
             else:
                 yield None, f'{{"type":"image_url","image_url":{{"url":{quoted(url)}}}}}'
+        case WireFile(base64=str(data)) if (form := _sound(part)) and not assistant:
+            heard = f'{{"data":{quoted(data)},"format":"{form}"}}'
+            yield None, f'{{"type":"input_audio","input_audio":{heard}}}'
         case WireFile():
-            url = None if part.base64 is None else address(part)
+            url = None if part.base64 is None or _is_audio(part) else address(part)
             if assistant or url is None:
                 yield _text(FILE_LEFT_OUT)
             else:
@@ -209,6 +214,15 @@ def _part(part: WirePart, *, assistant: bool) -> Iterator[tuple[str | None, str]
                 )
         case _:
             return
+
+
+def _is_audio(part: WireFile) -> bool:
+    return (part.media_type or "").startswith("audio/")
+
+
+def _sound(part: WireFile) -> str:
+    """The API's word for a recording's format; empty for any other file, and for formats that it does not hear."""
+    return _SOUNDS.get(part.media_type or "", "")
 
 
 def _text(text: str) -> tuple[str, str]:

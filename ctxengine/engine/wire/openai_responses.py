@@ -225,7 +225,7 @@ def _part(part: WirePart) -> Iterator[str]:
 
 def _file(part: WireFile) -> str:
     url = address(part)
-    if url is None:
+    if url is None or (part.media_type or "").startswith("audio/"):
         return _text(FILE_LEFT_OUT)
     if part.base64 is None:
         return f'{{"type":"input_file","file_url":{quoted(url)}}}'

@@ -7,34 +7,12 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 from ctxengine.providers.adapters.contract import ProviderError
-from ctxengine.providers.failures import Failure, read_failure
+from ctxengine.providers.failures import Failure, read_failure, status_in_stream, words_of
 
 MOST_RETRY_AFTER_S = 3_600.0
-_SAFE_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]{1,63}")
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
-_STATUS_OF_TYPE: Mapping[str, int] = {
-    "overloaded_error": 529,
-    "compaction_unavailable": 529,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "request_too_large": 413,
-    "invalid_request_error": 400,
-    "not_found_error": 404,
-    "context_length_exceeded": 400,
-    "api_error": 500,
-    "server_error": 500,
-    "timeout_error": 504,
-    "throttlingException": 429,
-    "validationException": 400,
-    "modelStreamErrorException": 500,
-    "internalServerException": 500,
-    "serviceUnavailableException": 503,
-}
 _SAYS: Mapping[str, str] = {
     "over_length": "the prompt is longer than the model takes",
     "rate_limited": "too many calls or tokens for the moment",
@@ -53,12 +31,11 @@ def of_status(
     An error that arrives inside a stream of status 200 is judged by its type.
     """
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-    words = _words(body)
-    judged = status if status >= 400 else _status_in_stream(body, words)
+    judged = status if status >= 400 else status_in_stream(body, text)
     failure = read_failure(judged, text)
     return ProviderError(
         failure.code,
-        _detail(provider, judged, failure, words),
+        _detail(provider, judged, failure, words_of(body)),
         status=judged,
         retryable=failure.code in ("rate_limited", "transient"),
         retry_after_s=_retry_after(headers or {}, text),
@@ -109,35 +86,6 @@ def _detail(provider: str, status: int, failure: Failure, words: list[str]) -> s
         says = f"{found} do not fit the {failure.maximum:,} that it takes"
     named = f", {words[0]}" if words else ""
     return f"{provider} answered {status}{named}: {says}."
-
-
-def _words(body: object) -> list[str]:
-    """The provider's own words for the error, codes before types; only ones that can hold no content."""
-    holder: Any = body
-    if isinstance(holder, list) and holder:
-        holder = holder[0]
-    if not isinstance(holder, dict):
-        return []
-    error = holder.get("error")
-    inner = error if isinstance(error, dict) else holder
-    details = inner.get("details")
-    places = (
-        (details, "error_code"),
-        (inner, "code"),
-        (inner, "type"),
-        (inner, "status"),
-        (holder, "__type"),
-    )
-    found = [place.get(name) for place, name in places if isinstance(place, dict)]
-    return [word for word in found if isinstance(word, str) and _SAFE_WORD.fullmatch(word)]
-
-
-def _status_in_stream(body: object, words: list[str]) -> int:
-    error = body.get("error", body) if isinstance(body, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
-        return code
-    return next((_STATUS_OF_TYPE[word] for word in words if word in _STATUS_OF_TYPE), 500)
 
 
 def _retry_after(headers: Mapping[str, str], text: str) -> float | None:

@@ -88,7 +88,7 @@ def test_a_result_keeps_its_images_its_error_and_its_emptiness() -> None:
     "kind", ["server_tool_use", "web_search_tool_result", "compaction", "something_new"]
 )
 def test_blocks_of_one_provider_stay_raw(kind: str) -> None:
-    raw = f'{{"type":"{kind}",  "id":"srvtoolu_1"}}'
+    raw = f'{{"type":"{kind}",  "id":"srvtoolu_1","input":{{}}}}'
     (item,) = items(ANTHROPIC, f"[{raw}]", "assistant")
     assert item.parts == (ForeignPart(kind, raw, "anthropic"),)
 

@@ -59,6 +59,14 @@ def test_gemini_parts_are_read_in_both_spellings() -> None:
         assert call.arguments == '{"a": 1.0}'
 
 
+@pytest.mark.parametrize("written", ["-_-_-w", "-_-_-w==", "+/+/+w=="])
+def test_base64_that_is_safe_in_addresses_is_read_into_the_letters_that_every_api_takes(
+    written: str,
+) -> None:
+    (message,) = items(GOOGLE, google({"inlineData": {"mimeType": "image/png", "data": written}}))
+    assert message.parts == (ImagePart("image/png", "+/+/+w=="),)
+
+
 def test_a_gemini_call_without_id_or_arguments_is_read() -> None:
     (call,) = items(GOOGLE, google({"functionCall": {"name": "look"}}))
     assert (call.call_id, call.arguments) == (None, "")
@@ -153,7 +161,6 @@ def test_a_body_without_its_thoughts_gives_the_same_items(body: tuple[ContentFor
     ("body", "says"),
     [
         ({"candidates": []}, "candidates"),
-        ({"candidates": [{"finishReason": "SAFETY"}]}, "blocked prompt"),
         ({"candidates": [{"content": {"parts": []}}]}, "chunks of a stream"),
         ({"output": {}, "stopReason": "end_turn"}, r"output\.message\.content"),
         ({"message": {"content": "x"}, "done": False}, "chunks of a stream"),
@@ -162,6 +169,23 @@ def test_a_body_without_its_thoughts_gives_the_same_items(body: tuple[ContentFor
 def test_what_is_no_finished_answer_is_refused(body: Any, says: str) -> None:
     with pytest.raises(ContentError, match=says):
         from_response(json.dumps(body))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}, "MALFORMED_FUNCTION_CALL"),
+        ({"candidates": [{"content": {"role": "model"}, "finishReason": "SAFETY"}]}, "SAFETY"),
+        ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "PROHIBITED_CONTENT"),
+        ({"candidates": [], "prompt_feedback": {"block_reason": "OTHER"}}, "OTHER"),
+    ],
+)
+def test_an_answer_that_was_stopped_before_it_said_anything_keeps_reason_and_usage(
+    body: Any, reason: str
+) -> None:
+    found = from_response(json.dumps({**body, "usageMetadata": {"promptTokenCount": 5}}))
+    assert (found.stop_reason, found.usage_raw) == (reason, '{"promptTokenCount": 5}')
+    assert items(found.format, found.body) == ()
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,13 @@ def test_plain_blocks_with_a_stop_reason_are_our_own_form() -> None:
         ('{"choices":[]}', "choices[0].message"),
         ('{"output":"x"}', "output"),
         ("nonsense", "not JSON"),
+        ('{"output":[],"status":"failed","error":{"code":"server_error"}}', "report it as `error`"),
+        ('{"output":[],"status":"in_progress"}', "once it has ended"),
+        ('{"output":[],"status":"cancelled"}', "report it as `error`"),
+        (
+            '{"choices":[{"finish_reason":"error","message":{"role":"assistant","content":"H"}}]}',
+            "report it as `error`",
+        ),
     ],
 )
 def test_what_is_no_finished_response_is_refused(raw: str, says: str) -> None:

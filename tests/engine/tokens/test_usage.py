@@ -64,6 +64,30 @@ def test_openai_responses_use_other_names_for_the_same() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 800}},
+        {"prompt_cache_hit_tokens": 800, "prompt_cache_miss_tokens": 200},
+        {"cached_tokens": 800},
+        {"cache_read_input_tokens": 800},
+    ],
+)
+def test_kin_of_the_api_say_what_was_read_under_other_names(said: dict[str, Any]) -> None:
+    usage = normalise("compatible", {"prompt_tokens": 1_000, "completion_tokens": 5, **said})
+    assert (usage.fresh, usage.cache_read, usage.prompt_total) == (200, 800, 1_000)
+    assert usage.tells_reads and usage.calibrates
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_kin_of_the_api_say_what_was_written(inside: bool) -> None:
+    written = {"cache_creation_input_tokens": 100}
+    details = {"cached_tokens": 700, **(written if inside else {})}
+    said = {"prompt_tokens_details": details, **({} if inside else written)}
+    usage = normalise("compatible", {"prompt_tokens": 1_000, **said})
+    assert (usage.fresh, usage.cache_read, usage.cache_write_5m) == (200, 700, 100)
+
+
 def test_a_full_hit_is_a_full_prompt() -> None:
     usage = normalise("anthropic", FULL_HIT)
     assert usage.prompt_total == 93015

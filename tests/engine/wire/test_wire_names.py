@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxengine.engine.errors import WireInvalid
 from ctxengine.engine.wire.names import (
     CALL_ID_LIMIT,
     UNPARSED,
@@ -49,9 +48,9 @@ def test_a_name_that_begins_as_one_api_forbids_gets_an_underscore_in_front() -> 
     assert wire_names(["1st", "_1st"])["_1st"] == "_1st"
 
 
-def test_an_empty_name_is_refused() -> None:
-    with pytest.raises(WireInvalid, match="empty name"):
-        wire_names(["a", ""])
+def test_no_name_at_all_goes_out_as_an_underscore() -> None:
+    assert wire_names(["a", ""]) == {"a": "a", "": "_"}
+    assert wire_names(["_", ""])["_"] == "_"
 
 
 @given(ledger_names, st.randoms(use_true_random=False))
