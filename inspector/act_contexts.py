@@ -253,6 +253,8 @@ class CompactionView:
     spans: int
     writer: WriterView | None = None
     """None where no model was needed."""
+    packet: bool = False
+    """Whether it covers closed turns of a working set, as a cache: no cut goes with it."""
 
     reasoning_dropped: int = 0
     bar: UndoBar | None = None
@@ -260,7 +262,7 @@ class CompactionView:
 
     @property
     def by_job(self) -> bool:
-        """Whether a step that did not fit had a model write it first."""
+        """Whether a job wrote it on nobody's behalf: for a step that did not fit, or ahead of a packet's next growth."""
         return self.writer is not None and self.forced_by.startswith("job:")
 
     @property
@@ -297,7 +299,7 @@ class TileLine:
     first: int
     through: int
     told_by: str
-    """`summary` or `omission`."""
+    """`summary`, `omission`, `cards` or `handoff`."""
     event: int | None
     turns: int
     tokens: int

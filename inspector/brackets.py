@@ -12,15 +12,15 @@ MOST = 3
 
 
 def brackets_of(packets: Sequence[PacketRange], in_force: int | None) -> tuple[Bracket, ...]:
-    """Those worth drawing.
+    """Those worth drawing; of several over one range, the one that stands.
 
     Args:
         in_force: event of the packet that the newest plan shows.
     """
     chosen: list[Bracket] = []
     ranges = set()
-    standing = [packet for packet in packets if not packet.undone]
-    for packet in sorted(standing, key=lambda p: (p.event != in_force, -p.event)):
+    standing = [packet for packet in packets if not packet.undone and not packet.held_out]
+    for packet in sorted(standing, key=lambda p: (p.event != in_force, p.reserve, -p.event)):
         if (packet.first, packet.last) not in ranges and len(chosen) < MOST:
             ranges.add((packet.first, packet.last))
             chosen.append(Bracket(packet, packet.event == in_force))

@@ -12,6 +12,8 @@ _BASIS = {
     "scaled": "Expected: our count, scaled to the size of the prompt that the provider reported.",
 }
 _STATES = {"agrees": "ok", "shortfall": "bad", "surplus": "warn"}
+_UNHEARD = frozenset({"", "unreported"})
+"""Outcomes of a request of which no read was heard, so that what was foreseen stands; the first one: not answered."""
 
 
 def cache_panel(request: RequestDetail) -> CachePanel:
@@ -25,12 +27,26 @@ def cache_panel(request: RequestDetail) -> CachePanel:
         ),
         state=_STATES.get(verdict.outcome, ""),
         judged=_judged(request),
-        cause=cause_words(verdict.cause or ("" if verdict.outcome else request.cache.cause)),
+        cause=cause_words(verdict.cause or _foreseen(request)),
+        causeless=_causeless(request),
         reason=verdict.provider_reason,
         missed=verdict.provider_missed,
         disagreement=verdict.disagreement,
         basis=_BASIS.get(verdict.basis, ""),
     )
+
+
+def _foreseen(request: RequestDetail) -> str:
+    """The cause that was predicted, where the verdict names none: no read was heard of, or less was lost than foreseen."""
+    still_lost = request.verdict.outcome == "surplus" and request.cache.lost
+    return request.cache.cause if still_lost or request.verdict.outcome in _UNHEARD else ""
+
+
+def _causeless(request: RequestDetail) -> str:
+    """What stands instead of a cause: that nothing was lost is known of what was both predicted and reported alone."""
+    if request.reconstructed or request.verdict.outcome in {"unpredicted", "unreported"}:
+        return "not known"
+    return RULE_OF_CAUSE[Cause.NONE].words if request.verdict.outcome else "none foreseen"
 
 
 def cause_words(code: str) -> str:
@@ -49,7 +65,8 @@ def _judged(request: RequestDetail) -> str:
         return "Not answered yet."
     gap = abs((verdict.expected_read or 0) - (verdict.reported_read or 0))
     words = {
-        "agrees": "The provider read what was predicted.",
+        "agrees": "The provider read what was predicted"
+        + (": this loss was expected." if request.cache.lost else "."),
         "shortfall": f"{number(gap)} tokens less were read than predicted.",
         "surplus": f"{number(gap)} tokens more were read than predicted.",
         "unpredicted": "Nothing is predicted for this provider's cache.",

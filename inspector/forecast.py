@@ -19,7 +19,7 @@ from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import Rotation, rotation, same_request
 from ctxengine.service.run_start import rotation_for_run, run_scopes
 from ctxengine.service.specs import Actor, ServiceError
-from ctxengine.service.undo_compaction import undoing_cost
+from ctxengine.service.undo_compaction import packets_undone_with, undoing_cost
 from ctxengine.service.wiring import log_of, plan_from
 
 MOST_SESSIONS = 12
@@ -109,6 +109,13 @@ def cost_of_undoing(*, actor: Actor, session_id: UUID, made: EventRecord) -> Net
     """What undoing a compaction would add to later requests and make the provider cache anew: no more than a request holds."""
     session = session_of(actor, session_id)
     return undoing_cost(session, log_of(session), made)
+
+
+def packets_gone_with(
+    *, actor: Actor, session_id: UUID, made: EventRecord
+) -> tuple[int, ...] | None:
+    """The packets that undoing one takes out, itself first; none where no request shows it. None for what is no packet."""
+    return packets_undone_with(log_of(session_of(actor, session_id)), made)
 
 
 def price_of(*, provider: str, model: str, tokens: int) -> str | None:

@@ -111,6 +111,16 @@ TERMS: dict[str, Term] = {
         "The event from which closed history is kept. Everything before stands behind a summary or a notice.",
         _REQUEST,
     ),
+    "cut_floor": Term(
+        "cut floor",
+        "A cut stands: later requests of the session do not reach back behind this event, so that their bytes stay cached.",
+        _REQUEST,
+    ),
+    "pointer_floor": Term(
+        "pointer floor",
+        "Results from before this event stand as pointers, in later requests too, so that their bytes stay cached.",
+        _REQUEST,
+    ),
     "yield": Term(
         "yield",
         "One class gives up tokens because the request would not fit. The order is fixed, and each yield is "
@@ -161,6 +171,12 @@ TERMS: dict[str, Term] = {
     "epoch": Term(
         "epoch",
         "The version of the plan. A new one re-caches the whole prefix, so each has a reason and a price.",
+        _CACHE,
+    ),
+    "recached": Term(
+        "re-cached",
+        "Prefix tokens that are written to the provider's cache anew, because a new epoch changed their bytes. History behind "
+        "them is written again too; what that came to stands with the epoch's first request.",
         _CACHE,
     ),
     "prefix": Term(

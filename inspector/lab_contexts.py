@@ -12,6 +12,7 @@ from ctxengine.ledger.queries.paging import Page
 from ctxengine.service.replay.figures import ReplayStep
 from inspector.contexts import Shell
 from inspector.jsonview import JsonPart
+from inspector.lab_conditions import Rival
 from inspector.lab_curves import Curve
 from inspector.request_contexts import RowLine
 from inspector.ruler import Ruler
@@ -62,6 +63,8 @@ class LabPage:
     form: LabForm | None
     """None for who may not start one."""
     problem: str
+    narrowed: bool = False
+    """Whether the replays are those of one session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,14 @@ class ReplayPage:
     cells: tuple[MatrixCell, ...]
     job: Job | None
     running: bool
-    settings: tuple[tuple[str, str], ...]
+    settings: tuple[str, ...]
+    """What it assumed, in words; empty where all was the session's own."""
+    rivals: tuple[Rival, ...] = ()
+    """The same session under other conditions."""
+    lives: tuple[tuple[str, str], ...] = ()
+    """Lives of cache entries under which it can be replayed again; none for who may not."""
+    again: tuple[tuple[str, str], ...] = ()
+    """Its other conditions, as the form sends them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ CURVES: tuple[Plan, ...] = (
         "what the provider reads from its cache, writes to it and takes fresh",
         (
             Bar("f-ok", "read", lambda step: step["read"]),
-            Bar("f-warn", "written", lambda step: step["written"]),
+            Bar("f-written", "written", lambda step: step["written"]),
             Bar("f-fresh", "fresh", lambda step: step["fresh"]),
         ),
         number,

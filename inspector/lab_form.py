@@ -23,12 +23,15 @@ TICKED = (*OWN_ENGINES, "sliding_window")
 WHAT_IFS = ("budget", "ttl", "turn_gap", "low_water")
 
 
-def form_for(viewer: Viewer, *, find: str, session: str, given: QueryDict | None) -> LabForm:
+def form_for(
+    viewer: Viewer, *, find: str, session: str, given: QueryDict | None, ttl: str = ""
+) -> LabForm:
     """The form, as it was sent where that was refused.
 
     Args:
         session: id of the chosen session; empty for none.
         given: what was sent; None for a fresh form.
+        ttl: life of cache entries that a fresh form begins with.
     """
     chosen = _session(viewer, session)
     found = sessions_found(viewer.tenant_id, find)
@@ -43,7 +46,9 @@ def form_for(viewer: Viewer, *, find: str, session: str, given: QueryDict | None
         engines=_engines(given.getlist("engine") if given is not None else TICKED),
         models=tuple(Choice(name, name in ticked) for name in offered[:MODELS_SHOWN]),
         other_models=given.get("models", "") if given is not None else "",
-        given={name: given.get(name, "") if given is not None else "" for name in WHAT_IFS},
+        given={name: given.get(name, "") for name in WHAT_IFS}
+        if given is not None
+        else {"ttl": ttl},
     )
 
 

@@ -120,7 +120,7 @@ DRAWINGS: tuple[Drawing, ...] = (
         counts=True,
         bars=(
             Series("f-ok", "read", lambda f: f.read),
-            Series("f-warn", "written", lambda f: f.write),
+            Series("f-written", "written", lambda f: f.write),
             Series("f-fresh", "fresh", lambda f: f.fresh),
             Series("f-output", "beside", lambda f: f.extra_input),
         ),
@@ -142,7 +142,7 @@ DRAWINGS: tuple[Drawing, ...] = (
         lambda value: f"${value:,.2f}" if value >= 1 or not value else f"${value:.4f}".rstrip("0"),
         bars=(
             Series("f-ok", "read", lambda f: float(f.cost.read) / _MILLION),
-            Series("f-warn", "written", lambda f: float(f.cost.write) / _MILLION),
+            Series("f-written", "written", lambda f: float(f.cost.write) / _MILLION),
             Series("f-fresh", "fresh", lambda f: float(f.cost.fresh) / _MILLION),
             Series("f-output", "output", lambda f: float(f.cost.output) / _MILLION),
         ),

@@ -61,6 +61,9 @@ STAND_INS: dict[Reason, str] = {
 }
 """What stands in row 9 for a range of events, by the reason of its span."""
 
+_FIGURE_WORDS = {"packet": "packet tokens"}
+"""Figures that are called otherwise than their key: a packet by its number would be taken for its event."""
+
 OUTCOME_WORDS = {
     "ran": "ran",
     "not_needed": "not needed",
@@ -88,7 +91,7 @@ def figures_of(span: Span) -> str:
     if span.reason in CHECKPOINTS:
         return f"checkpoint {number(span.numbers['event'])}" if "event" in span.numbers else ""
     return " · ".join(
-        f"{name.replace('_', ' ')} {number(value)}"
+        f"{_FIGURE_WORDS.get(name, name.replace('_', ' '))} {number(value)}"
         for name, value in span.numbers.items()
         # Older records know no event for a summary that their own request made.
         if (name, value) != ("event", 0)

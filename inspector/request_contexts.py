@@ -29,13 +29,20 @@ class CachePanel:
     """`ok`, `warn`, `bad` or nothing."""
     judged: str
     cause: str
-    """Our cause in words; empty where nothing was lost."""
+    """Our cause in words; empty where we have none."""
+    causeless: str
+    """What stands instead of a cause."""
     reason: str
     """The provider's own reason, in its word; empty where it gives none."""
     missed: int | None
     """Tokens that the provider says were missed."""
     disagreement: bool
     basis: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether less was read than predicted, or the provider contradicts our cause."""
+        return self.state == "bad" or self.disagreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,8 @@ class ItemView:
     form: str
     form_words: str
     reason: str
+    code: str
+    """Why, without figures."""
     tokens: int
     """Tokens in this form; what it would have cost when left out."""
 
@@ -257,6 +266,10 @@ class Comparison:
     change_x: str
     """Where the first changed token lies on the track."""
     identical_session: bool
+    newer_epoch: int
+    """The larger of their epochs."""
+    epoch_above: int | None
+    """The session's epoch after that one, behind which its list begins with it; None where there is none."""
     equal_rows: int
     difference: int
     """Tokens of the later request minus those of the earlier one."""

@@ -194,7 +194,7 @@ def fresh_words(usage: Usage) -> str:
 def _cache_segments(usage: Usage) -> list[Segment]:
     parts = (
         ("read from cache", usage.read, "f-ok"),
-        ("written to cache", usage.write, "f-warn"),
+        ("written to cache", usage.write, "f-written"),
         (fresh_words(usage), usage.fresh, "f-fresh"),
     )
     return [Segment(label, tokens, fill) for label, tokens, fill in parts if tokens]

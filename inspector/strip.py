@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.queries.session import Act, Strip, StripColumn
-from inspector.figures import number
+from inspector.figures import dollars, number
 from inspector.ruler import fresh_words
 
 PLOT_TOP = 72
@@ -241,7 +241,7 @@ def _cache(column: StripColumn, left: str, x: float, step: float) -> tuple[Block
     before = 0.0
     for tokens, fill, title in (
         (column.usage.read, "f-ok", "read from cache"),
-        (column.usage.write, "f-warn", "written to cache"),
+        (column.usage.write, "f-written", "written to cache"),
         (column.usage.fresh, "f-fresh", fresh_words(column.usage)),
     ):
         if tokens:
@@ -289,12 +289,26 @@ def _markers(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[M
     for place, together in by_place.items():
         first = min(together, key=lambda act: _RANKS.index(act.type))
         glyph, fill, _ = _GLYPHS[first.type]
-        words = ", ".join(dict.fromkeys(_GLYPHS[act.type][2] for act in together))
+        words = ", ".join(dict.fromkeys(_act_words(act) for act in together))
         middle = _x(columns, place) + 0.42 * _step(columns)
         placed.append(
             MarkerView(f"{middle:.3f}%", glyph, fill, words, first.sequence, columns[place].label)
         )
     return tuple(placed)
+
+
+def _act_words(act: Act) -> str:
+    """What an act is, and of a rotation what it cost."""
+    words = _GLYPHS[act.type][2]
+    if act.type != EventType.EPOCH_ROTATED:
+        return words
+    tokens = act.payload.get("recached_tokens", 0)
+    if not tokens:
+        return f"{words}, nothing re-cached"
+    price = act.payload.get("price_usd")
+    return f"{words}, {number(tokens)} prefix tokens re-cached" + (
+        f" for {dollars(price)}" if price else ""
+    )
 
 
 def _acts(columns: tuple[StripColumn, ...], acts: tuple[Act, ...]) -> tuple[ActGroup, ...]:

@@ -57,7 +57,13 @@ def cache_panels() -> tuple[CachePanel, ...]:
     none = (("read", 8_192, None, None), ("written", 512, None, None), ("fresh", 96, None, None))
 
     def panel(state: str, judged: str, buckets: Any, **more: Any) -> CachePanel:
-        given = {"cause": "", "reason": "", "missed": None, "disagreement": False, "basis": ""}
+        given: dict[str, Any] = {
+            "cause": "",
+            "causeless": "nothing was lost",
+            "reason": "",
+            "missed": None,
+        }
+        given |= {"disagreement": False, "basis": ""}
         return CachePanel(buckets=buckets, state=state, judged=judged, **(given | more))
 
     return (
@@ -72,7 +78,7 @@ def cache_panels() -> tuple[CachePanel, ...]:
             disagreement=True,
         ),
         panel("warn", "96 tokens more were read than predicted.", full),
-        panel("", "The response reported no cache figures.", none),
+        panel("", "The response reported no cache figures.", none, causeless="not known"),
     )
 
 

@@ -163,7 +163,8 @@ def _cause(
         return Cause.NONE
     if before.model != built.plan.model:
         return Cause.MODEL
-    if before.epoch != built.plan.epoch:
+    # A rotation that leaves the prefix's bytes alone costs no entry: what follows says what did.
+    if before.prefix != built.plan.wire_prefix_sha256:
         return Cause.EPOCH
     if before.images != trail.images:
         return Cause.IMAGES

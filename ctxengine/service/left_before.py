@@ -17,7 +17,7 @@ LATEST = 20
 _READ = (
     "WITH latest AS (SELECT number, created_at, status FROM request"
     " WHERE tenant_id = %s AND session_id = %s ORDER BY number DESC LIMIT %s)"
-    " SELECT l.created_at, a.id, a.run_id, a.epoch, a.model, (a.inputs->>'head')::bigint,"
+    " SELECT l.created_at, a.id, a.run_id, a.wire_prefix_sha256, a.model, (a.inputs->>'head')::bigint,"
     " jsonb_build_object('entries', a.cache->'entries', 'reach', a.cache->'reach', 'images', a.cache->'images')"
     " FROM latest l LEFT JOIN request a ON a.tenant_id = %s AND a.session_id = %s AND a.number = l.number"
     " AND a.number = (SELECT max(number) FROM latest WHERE status = 'answered') ORDER BY l.number DESC"
@@ -30,7 +30,8 @@ class Answered:
 
     id: UUID
     run_id: UUID
-    epoch: int
+    prefix: str
+    """Hash of its prefix as it went out."""
     model: str
     head: int
     """The log's head when it was built."""
@@ -63,9 +64,16 @@ def left_before(session: SessionRow) -> LeftBefore:
     return LeftBefore(times, _answered(*found[1:]) if found is not None else None)
 
 
-def _answered(id: UUID, run_id: UUID, epoch: int, model: str, head: int, stored: str) -> Answered:
+def _answered(id: UUID, run_id: UUID, prefix: str, model: str, head: int, stored: str) -> Answered:
     cache: dict[str, Any] = json.loads(stored)
     entries = tuple(Entry(**entry) for entry in cache["entries"] or ())
     return Answered(
-        id, run_id, epoch, model, head, entries, cache["reach"] or "", bool(cache["images"])
+        id,
+        run_id,
+        prefix,
+        model,
+        head,
+        entries,
+        cache["reach"] or "",
+        bool(cache["images"]),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from ctxengine.engine.layout import ROWS, Row
 from ctxengine.ledger.queries.request import RequestDetail
+from ctxengine.service.access import session_of
 from ctxengine.service.body_of_request import request_body
 from ctxengine.service.diff import diff_requests
 from ctxengine.service.specs import ServiceError
@@ -45,6 +46,9 @@ def compare_requests(viewer: Viewer, before: RequestDetail, after: RequestDetail
     scale = max(before.total_tokens, after.total_tokens, 1)
     rows = tuple(_row(entry) for entry in verdict.rows)
     first = verdict.first_changed
+    newer = max(before.epoch, after.epoch)
+    turned = verdict.same_session and before.epoch != after.epoch
+    newest = session_of(viewer.actor, after.session_id).epoch if turned else newer
     return Comparison(
         before=before,
         after=after,
@@ -66,6 +70,8 @@ def compare_requests(viewer: Viewer, before: RequestDetail, after: RequestDetail
         after_track=track(row_segments(after.manifest), scale, _TRACK_PX),
         change_x=f"{100 * min(verdict.same_prefix_tokens, scale) / scale:.2f}%",
         identical_session=verdict.same_session,
+        newer_epoch=newer,
+        epoch_above=newer + 1 if newest > newer else None,
         equal_rows=len(ROWS) - sum(1 for row in rows if row.changed),
         difference=after.total_tokens - before.total_tokens,
     )

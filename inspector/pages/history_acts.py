@@ -17,12 +17,13 @@ from ctxengine.service.compacted import Compacted
 from ctxengine.service.pin import set_presentation
 from ctxengine.service.specs import Actor, Compact, Present, ServiceError, UndoCompaction
 from ctxengine.service.summaries.forecast import summary_forecast
+from ctxengine.service.turns.seen_by import PLANNED_ENGINES
 from ctxengine.service.undo_compaction import undo_compaction
 from inspector.access import Viewer, member
 from inspector.act_contexts import ActPage, Figure
 from inspector.figures import dollars, micro_dollars, number, signed
 from inspector.filters import read_whole
-from inspector.forecast import cost_of_undoing, price_of
+from inspector.forecast import cost_of_undoing, packets_gone_with, price_of
 from inspector.pages.acts import answer, cost_figures
 from inspector.pages.compact_boundary import boundary_page, checkpoints_address
 from inspector.pages.session_compactions import line_or_404
@@ -133,7 +134,7 @@ def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
         frame=frame_of(viewer, head, "session-compactions"),
         heading="Merge the summaries" if spec.merge else "Compact now",
         explains=(
-            "A summary takes the place of the oldest history; untrusted content is never read for it and stays behind pointers."
+            f"{_explained(head)}; untrusted content is never read for it and stays behind pointers."
             " Nothing is lost, and it can be undone."
         ),
         figures=figures,
@@ -147,8 +148,15 @@ def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
             "merge": spec.merge,
             "unforced": not spec.force,
             "model": by_model,
+            "packets": head.engine in PLANNED_ENGINES,
         },
     )
+
+
+def _explained(head: SessionHead) -> str:
+    if head.engine in PLANNED_ENGINES:
+        return "The packet of the closed turns that a run starting now would want in one is made ahead of it"
+    return "A summary takes the place of the oldest history"
 
 
 def _compact_preview(
@@ -162,6 +170,9 @@ def _compact_preview(
         remedy = refused.extra.get("remedy")
         told = not remedy or str(remedy) in refused.detail
         return None, refused.detail if told else f"{refused.detail} Remedy: {remedy}."
+    if done.outcome == "unchanged" and head.engine in PLANNED_ENGINES:
+        by = " and a model wrote it" if spec.summariser == "model" else ""
+        return None, f"There is nothing to make: the packet that the next run will want stands{by}."
     if done.outcome == "unchanged" and spec.through:
         return (
             None,
@@ -196,7 +207,7 @@ def _with_writer(
     known = summary_forecast(
         actor=actor,
         session_id=head.id,
-        tokens_before=done.tokens_before,
+        tokens_before=done.tokens_before if done.tokens_read is None else done.tokens_read,
         tokens_after=done.tokens_after or 0,
     )
     more = (
@@ -271,6 +282,7 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
     cost = cost_of_undoing(actor=viewer.actor, session_id=head.id, made=line.event)
     back, behind = -cost.saved_tokens, cost.recached_tokens
     price = price_of(provider=head.provider, model=head.model, tokens=behind)
+    along = packets_gone_with(actor=viewer.actor, session_id=head.id, made=line.event)
     blocked = "It is undone already." if line.state == "undone" else ""
     blocked = blocked or (line.bar.says if line.bar else "")
     blocked = blocked or ("" if head.state == "open" else "The session has ended.")
@@ -278,12 +290,14 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
         shell=shell_of(viewer, head, f"Undo compaction {event}"),
         frame=frame_of(viewer, head, "session-compactions"),
         heading=f"Undo compaction {event}",
-        explains=(
-            "What it replaced is history again, byte for byte, from the next step on. Where it does not fit, the next request"
-            " yields anew by the same rules."
-        ),
+        explains=_undone_words(along),
         figures=(
-            Figure("Comes back", f"events {first:,} to {through:,}", f"{payload['turns']:,} turns"),
+            Figure(
+                "Comes back" if along is None else "Of",
+                f"events {first:,} to {through:,}",
+                f"{payload['turns']:,} turns",
+            ),
+            *_gone_along(event, along),
             Figure("Each later request", f"{signed(back)} tokens", "at most, while it fits"),
             *cost_figures(behind, price, "history from there on, at most"),
         ),
@@ -293,6 +307,28 @@ def _undo_page(viewer: Viewer, head: SessionHead, event: int) -> ActPage:
         back=f"{_back(viewer, head)}?at={event}",
         allowed=viewer.is_operator,
     )
+
+
+def _undone_words(along: tuple[int, ...] | None) -> str:
+    if along is None:
+        return (
+            "What it replaced is history again, byte for byte, from the next step on. Where it does not fit, the next request"
+            " yields anew by the same rules."
+        )
+    if not along:
+        return "No request shows anything of it, so none changes. It will not stand, and no longer packet will grow from it."
+    return (
+        "From the next step on a shorter packet, cards or a line that they are left out tells its turns, as the plan decides;"
+        " recall still reaches each of them. No other packet is made over them until somebody makes one by hand."
+    )
+
+
+def _gone_along(event: int, along: tuple[int, ...] | None) -> tuple[Figure, ...]:
+    others = [f"{other:,}" for other in sorted(along or ()) if other != event]
+    if not others:
+        return ()
+    noun = "packet" if len(others) == 1 else "packets"
+    return (Figure("Goes along", f"{noun} {', '.join(others)}", "told over the same turns"),)
 
 
 # --- pin, fold, exclude ---

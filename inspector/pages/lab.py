@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -25,10 +26,12 @@ from inspector.filters import (
     checked,
     free,
     identifier,
+    one_of,
     page_size,
     size_of,
     whole_number,
 )
+from inspector.lab_conditions import LIVES, conditions, rivals_of
 from inspector.lab_contexts import (
     CellPage,
     LabForm,
@@ -38,11 +41,17 @@ from inspector.lab_contexts import (
     ReplayPage,
 )
 from inspector.lab_curves import curves_of
-from inspector.lab_form import form_for, wanted_by
+from inspector.lab_form import WHAT_IFS, form_for, wanted_by
 from inspector.pages.numbers import whole
 from inspector.render import Twin, csv_stream, fragment, json_stream, see_other, show
 
-ASKS = {"session": identifier, "find": free, "size": page_size, "after": free}
+ASKS = {
+    "session": identifier,
+    "find": free,
+    "ttl": one_of(*LIVES),
+    "size": page_size,
+    "after": free,
+}
 STEPS_SHOWN = 100
 _UNFINISHED = frozenset({JobState.QUEUED.value, JobState.RUNNING.value})
 _FIGURES = (
@@ -78,8 +87,9 @@ def lab(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
     if twin is Twin.JSON and not problem:
         return json_stream(lines)
     find = "" if problem else request.GET.get("find", "").strip()
-    form = form_for(viewer, find=find, session=session, given=None)
-    page = _page(viewer, Page(tuple(lines), found.after), form, problem)
+    ttl = "" if problem else request.GET.get("ttl", "")
+    form = form_for(viewer, find=find, session=session, given=None, ttl=ttl)
+    page = _page(viewer, Page(tuple(lines), found.after), form, problem, narrowed=bool(session))
     return show(request, "lab.html", page, status=400 if problem else 200)
 
 
@@ -88,9 +98,12 @@ def lab(request: HttpRequest, viewer: Viewer, twin: Twin) -> HttpResponseBase:
 def replay(request: HttpRequest, viewer: Viewer, replay_id: UUID, twin: Twin) -> HttpResponseBase:
     """One replay: the matrix."""
     page = _replay_page(viewer, replay_id)
-    done = [cell.figures for cell in page.cells if cell.row is not None]
+    settings = page.row.settings
+    done = [{**cell.figures, "settings": settings} for cell in page.cells if cell.row is not None]
     if twin is Twin.CSV:
-        return csv_stream("replay", _FIGURES, ([row.get(n) for n in _FIGURES] for row in done))
+        told = json.dumps(settings, sort_keys=True)
+        lines = ([*(row.get(n) for n in _FIGURES), told] for row in done)
+        return csv_stream("replay", (*_FIGURES, "settings"), lines)
     if twin is Twin.JSON:
         return json_stream(done)
     return show(request, "lab_replay.html", page)
@@ -161,12 +174,20 @@ def _refused(request: HttpRequest, viewer: Viewer, problem: str, status: int) ->
     return show(request, "lab.html", _page(viewer, lines, form, problem), status=status)
 
 
-def _page(viewer: Viewer, lines: Page[ReplayLine], form: LabForm, problem: str) -> LabPage:
+def _page(
+    viewer: Viewer,
+    lines: Page[ReplayLine],
+    form: LabForm,
+    problem: str,
+    *,
+    narrowed: bool = False,
+) -> LabPage:
     return LabPage(
         shell=Shell(viewer, "Replay lab", "lab"),
         page=lines,
         form=form if viewer.is_operator else None,
         problem=problem,
+        narrowed=narrowed,
     )
 
 
@@ -201,18 +222,25 @@ def _replay_page(viewer: Viewer, replay_id: UUID) -> ReplayPage:
         )
         for number, (engine, model) in enumerate(pairs, start=1)
     )
-    settings = tuple(
-        (name.replace("_", " "), str(value))
-        for name, value in row.settings.items()
-        if value is not None
-    )
+    running = job is not None and job.state in _UNFINISHED
     return ReplayPage(
         shell=_shell(viewer, row),
         row=row,
         cells=cells,
         job=job,
-        running=job is not None and job.state in _UNFINISHED,
-        settings=settings,
+        running=running,
+        settings=conditions(row.settings),
+        rivals=() if running else rivals_of(row, list(found.values())),
+        lives=tuple(
+            (ttl, words)
+            for ttl, words in LIVES.items()
+            if viewer.is_operator and ttl != row.settings.get("ttl")
+        ),
+        again=tuple(
+            (name, str(row.settings[name]))
+            for name in WHAT_IFS
+            if name != "ttl" and row.settings.get(name) is not None
+        ),
     )
 
 

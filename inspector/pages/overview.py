@@ -81,7 +81,7 @@ def _sessions(slug: str, counts: Counts, found: Metrics) -> Tile:
         number(counts.sessions),
         f"{number(counts.imported)} imported",
         "plain",
-        f"{number(counts.runs_open)} runs open now",
+        f"{number(counts.runs_open)} run{'' if counts.runs_open == 1 else 's'} open now",
         f"{number(found.totals.sessions)} sent a request; {files} imported",
         address,
     )

@@ -224,13 +224,14 @@ def _excerpt_of(engine: str) -> Form:
 
 
 def _view(line: ItemLine, span: Span, cut: Cut, engine: str) -> ItemView:
+    code = span.reason.value
     if span.form is Form.WHOLE and line.excerpt_limit:
         form = _excerpt_of(engine)
         reason = (
             f"▲ {size(line.bytes_len)}, over the {number(line.excerpt_limit)} bytes that one result may take: both ends stand"
             f" here, recall gives the whole; {why(span, cut)}"
         )
-        return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, line.tokens)
+        return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, code, line.tokens)
     # A pointer span may cover whole steps, of which only the results are shortened.
     shortened = span.form is Form.POINTER and line.kind != ItemKind.TOOL_RESULT
     form = Form.WHOLE if shortened else span.form
@@ -238,7 +239,7 @@ def _view(line: ItemLine, span: Span, cut: Cut, engine: str) -> ItemView:
     reason = (
         "kept whole; only the results of these steps are pointers" if shortened else why(span, cut)
     )
-    return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, tokens)
+    return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, code, tokens)
 
 
 def _csv(item: ItemView) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from ctxengine.engine.compaction.acts import HandForm, Marks
-from ctxengine.engine.compaction.packet import CompactionResult, Packet, Tile
+from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult
 from ctxengine.engine.events import EventType
 from ctxengine.engine.standing import history_acts
 from ctxengine.ledger.models import Job
@@ -20,6 +20,7 @@ from ctxengine.service.access import session_of
 from ctxengine.service.compactions import CompactionLine, Compactions, compactions_of
 from ctxengine.service.summaries.wanted import KIND
 from ctxengine.service.wiring import log_of
+from ctxengine.service.working_set.wanted_packet import KIND as PACKET_KIND
 from inspector.access import Viewer, member
 from inspector.act_contexts import (
     CompactionDetail,
@@ -37,6 +38,8 @@ from inspector.render import Twin, csv_stream, json_stream, show
 from inspector.windows import window
 
 MOST_SPANS = 200
+_WRITING = (KIND, PACKET_KIND)
+"""Kinds of the jobs by which a model writes."""
 CSV_HEADER = (
     "event", "at", "state", "first", "through", "tokens_before", "tokens_after", "turns", "units",
     "depth", "merges", "reason", "forced_by", "pays", "saved_tokens", "recached_tokens", "spans",
@@ -79,7 +82,7 @@ def session_compactions(
             size_of(request),
         ),
         detail=_detail(found, whole(request, "at")),
-        tiles=tuple(_tile(tile) for tile in found.tiles),
+        tiles=tuple(TileLine(*tile) for tile in found.tiles),
         refusals=event_page(
             viewer.tenant_id, head.id, kind=EventType.COMPACTION_REFUSED.value, size=10
         ).events,
@@ -171,14 +174,17 @@ def _view(line: CompactionLine) -> CompactionView:
         source_sha256=payload["source_sha256"],
         spans=len(line.result.elided) if line.result else 0,
         writer=writer_view(payload.get("writer")),
+        packet=payload["reason"] == PACKET_REASON,
         bar=line.bar,
     )
 
 
 def _at_work(viewer: Viewer, head: SessionHead) -> tuple[Job, ...]:
-    """Summaries of the session that a model is to write."""
-    where = JobFilter(state="unfinished", kind=KIND, session_id=head.id)
-    return list_jobs(viewer.tenant_id, JobQuery(where)).rows
+    """Summaries and packets of the session that a model is to write."""
+    wheres = (JobFilter(state="unfinished", kind=kind, session_id=head.id) for kind in _WRITING)
+    return tuple(
+        job for where in wheres for job in list_jobs(viewer.tenant_id, JobQuery(where)).rows
+    )
 
 
 def writer_view(facts: dict[str, Any] | None) -> WriterView | None:
@@ -199,14 +205,6 @@ def writer_view(facts: dict[str, Any] | None) -> WriterView | None:
         output_tokens=facts["output_tokens"],
         usd=None if cost is None else f"{cost / 1_000_000:f}",
     )
-
-
-def _tile(tile: Tile) -> TileLine:
-    if isinstance(tile, Packet):
-        return TileLine(
-            tile.first, tile.through, "summary", tile.sequence, tile.turns, tile.tokens_before
-        )
-    return TileLine(tile.first, tile.through, "omission", None, tile.turns, tile.tokens)
 
 
 def _csv(view: CompactionView) -> tuple[object, ...]:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django import template
 from django.http import QueryDict
 from django.template import Context
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.urls import reverse
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
+from ctxengine.engine.manifest import Reason
 from ctxengine.ledger.models import Role
 from ctxengine.ledger.queries.paging import PAGE_SIZES
 from inspector import figures, jsonview, trust, visible
 from inspector.access import Viewer
 from inspector.filters import page_size, size_of
 from inspector.glossary import TERMS
+from inspector.lab_conditions import conditions_in_words
 from inspector.metric_views import Column, Datum, TableView
+from inspector.reasons import class_title
+from inspector.render import Twin
 from inspector.twins import twin_of
 
 register = template.Library()
@@ -32,6 +39,8 @@ register.filter("short", figures.short_hash)
 register.filter("ratio", figures.percent)
 register.filter("usd", figures.dollars)
 register.filter("micro_usd", figures.micro_dollars)
+register.filter("what_ifs", conditions_in_words)
+register.filter("class_title", class_title)
 register.filter("visible", visible.visible)
 register.filter("plain", visible.plain)
 register.filter("one_line", visible.one_line)
@@ -125,6 +134,36 @@ def trust_mark(level: str) -> SafeString:
         mark.glyph,
         mark.word,
     )
+
+
+_REPLACED_AT: dict[str, str] = {
+    Reason.SUMMARISED: "session-compactions",
+    Reason.IN_PACKET: "session-compactions",
+    Reason.IN_NATIVE_WINDOW: "session-checkpoints",
+    Reason.IN_NOTE: "session-checkpoints",
+}
+"""Pages that say what an event put in the place of items, by the reason why these are out."""
+_NAMED_EVENT = re.compile(r"\b(?:event|checkpoint) ([\d,]+)")
+
+
+@register.simple_tag(takes_context=True)
+def reason_linked(context: Context, words: str, reason: str, session_id: UUID) -> SafeString:
+    """A reason in words whose event can be opened: where it says what it replaced, or else in the log.
+
+    Args:
+        reason: its code; empty where none is known.
+    """
+    slug: str = context["shell"].viewer.slug
+    route = _REPLACED_AT.get(reason, "")
+    place = "detail" if route else ""
+    address = reverse(f"inspector:{route or 'session-events'}", args=[slug, session_id, Twin.HTML])
+
+    def link(found: re.Match[str]) -> str:
+        event = found[1].replace(",", "")
+        return f'<a href="{address}?at={event}#{place or f"e-{event}"}">{found[0]}</a>'
+
+    # Words and figures of ours: nothing of a session's content stands in a reason, and what is escaped holds no event.
+    return mark_safe(_NAMED_EVENT.sub(link, escape(words)))  # noqa: S308
 
 
 @register.simple_tag(takes_context=True)

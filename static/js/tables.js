@@ -20,5 +20,11 @@
     for (const table of part.querySelectorAll("main .scroll > table:not(.rows, .events)")) if (table.tHead) name(table);
   };
   all(document);
+  // A row of links that is longer than the screen begins with the page one is on in sight.
+  for (const here of document.querySelectorAll(".top nav [aria-current], .tabs [aria-current]")) {
+    const row = here.parentElement;
+    const over = here.offsetLeft + here.offsetWidth - row.offsetLeft - row.clientWidth;
+    if (over > 0) row.scrollLeft = over + 24;
+  }
   document.addEventListener("htmx:afterSettle", () => all(document));
 })();

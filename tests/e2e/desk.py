@@ -96,6 +96,7 @@ class Desk:
             "request": f"requests/{late}/",
             "request-items": f"requests/{late}/items/",
             "request-items | filtered": f"requests/{late}/items/?form=pointer",
+            "request-items | left out": f"requests/{late}/items/?form=out",
             "request-json": f"requests/{request}/json/",
             "request-change": f"requests/{late}/change/",
             "request-events": f"requests/{request}/events/",

@@ -10,6 +10,7 @@ from playwright.sync_api import Route, expect
 
 from tests.e2e.axe import RULES, violations
 from tests.e2e.desk import Desk
+from tests.factories import PASSWORD
 from tests.inspector.sessions import PRINCIPAL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
@@ -234,10 +235,15 @@ def test_a_line_opens_beside_the_list_times_are_as_chosen_and_requests_are_copie
         page.evaluate("document.getElementById('said').textContent = ''")
 
 
-def test_the_way_in_is_accessible_too(desk: Desk) -> None:
+def test_the_way_in_is_accessible_too_and_leads_in(desk: Desk) -> None:
     context = desk.browser.new_context()
     desk.contexts.append(context)
     page = context.new_page()
     desk.watch(page)
-    page.goto(desk.origin + "/login/")
+    page.goto(desk.origin + "/")
+    page.wait_for_url("**/login/**")
     assert Axe().run(page, options=RULES).response["violations"] == []
+    page.get_by_label("Name").fill("mara")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/t/acme/")

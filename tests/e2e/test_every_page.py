@@ -69,6 +69,9 @@ SHOWN = """() => {
 BEYOND = """() => [...document.querySelectorAll("main .scroll > table")]
   .filter((table) => table.checkVisibility() && table.parentElement.scrollWidth > table.parentElement.clientWidth + 1)
   .map((table) => table.parentElement.getAttribute("aria-label"))"""
+THIN = """() => [...document.querySelectorAll("main .stack tbody :is(th, td).n")]
+  .filter((cell) => cell.checkVisibility() && cell.textContent.trim() && cell.clientWidth < 44)
+  .map((cell) => cell.textContent.trim().slice(0, 40))"""
 CUT = """() => [...document.querySelectorAll("main .scroll > svg.strip text")]
   .filter((text) => text.getBoundingClientRect().left < text.closest(".scroll").getBoundingClientRect().left)
   .map((text) => text.textContent)"""
@@ -186,6 +189,7 @@ def test_every_page_is_accessible_and_never_scrolls_sideways(whole_desk: Desk, p
             assert told == [], (name, scheme, width)
             assert overhang(page) <= 0, (name, scheme, width)
             assert width > 700 or page.evaluate(BEYOND) == [], (name, "columns beyond the edge")
+            assert width > 700 or page.evaluate(THIN) == [], (name, "figures written downwards")
             assert page.evaluate(CUT) == [], (name, width, "names of the axis are cut")
         page.set_viewport_size({"width": 640, "height": 450})
         assert overhang(page) <= 0, (name, "200 %")

@@ -23,8 +23,8 @@ from tests.service.boundary.talking import session, strict_provider
 from tests.work_off import work_off
 
 
-def furnish(desk: Desk, settings: Any) -> None:
-    """Make one of everything, and name its pages."""
+def furnished(desk: Desk, settings: Any) -> dict[str, str]:
+    """Make one of everything; gives its pages by name."""
     tenant = desk.tenant
     replay = make_replay(desk.session)
     bounded, made = boundary_session(desk, settings)
@@ -34,7 +34,7 @@ def furnish(desk: Desk, settings: Any) -> None:
     work_off(tenant.id, kind="search.index")
     job = make_job(tenant)
     lab, checkpoints = f"lab/{replay.id}/", f"sessions/{bounded}/checkpoints/"
-    desk.more = {
+    return {
         "import": f"imports/{SHA}/",
         "repair-text": f"imports/{SHA}/text/1/",
         "import-job": f"imports/jobs/{job.id}/",

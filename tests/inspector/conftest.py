@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.test import Client
 from ctxengine.ledger.models import Role, Tenant
 from tests.factories import LiveSession, make_person, make_tenant, pressed_session, worked_session
 from tests.inspector.sessions import kept_session
+from tests.made_once import made_once
 
 
 @dataclass
@@ -22,6 +24,12 @@ class Cast:
     session: LiveSession
     viewer: Client
     operator: Client
+    stands: str = ""
+
+    def with_more(self, name: str, make: Callable[[], LiveSession]) -> LiveSession:
+        """Another session of the tenant, made once for each of what may stand there before."""
+        self.stands = f"{self.stands or self.tenant.id} {name}"
+        return made_once(self.stands, make)
 
     @property
     def slug(self) -> str:
@@ -53,22 +61,23 @@ def client_of(person: Any) -> Client:
 @pytest.fixture
 def cast(db: None) -> Cast:
     """A tenant with a worked session, a viewer and an operator."""
+    tenant, session, viewer, operator = made_once("cast", _people_and_a_session)
+    return Cast(tenant, session, client_of(viewer), client_of(operator))
+
+
+def _people_and_a_session() -> tuple[Tenant, LiveSession, Any, Any]:
     tenant = make_tenant()
-    return Cast(
-        tenant,
-        worked_session(tenant),
-        client_of(make_person(tenant, Role.VIEWER)),
-        client_of(make_person(tenant, Role.OPERATOR)),
-    )
+    session = worked_session(tenant)
+    return tenant, session, make_person(tenant, Role.VIEWER), make_person(tenant)
 
 
 @pytest.fixture
 def pressed(cast: Cast) -> LiveSession:
     """A session of the same tenant whose history had to yield."""
-    return pressed_session(cast.tenant, title="Nightly sync")
+    return cast.with_more("pressed", lambda: pressed_session(cast.tenant, title="Nightly sync"))
 
 
 @pytest.fixture
 def kept(cast: Cast) -> LiveSession:
     """A session of the same tenant with state, a compaction, two epochs and a revoked tool."""
-    return kept_session(cast.tenant)
+    return cast.with_more("kept", lambda: kept_session(cast.tenant))

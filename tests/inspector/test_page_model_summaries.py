@@ -10,6 +10,7 @@ from ctxengine.ledger.models import Job, Tenant
 from ctxengine.service.specs import Actor
 from tests.inspector.conftest import Cast
 from tests.summing import Summing, provider_of, told
+from tests.telling import FIRST, KIND, NEXT, Telling
 
 
 @pytest.fixture
@@ -84,3 +85,51 @@ def test_a_models_summary_by_hand_says_what_it_costs_before_it_is_asked_for(
     page = cast.operator.get(done["Location"]).content.decode()
     assert "A job lets a model write the summary" in page
     assert "Too long." in page
+
+
+def test_packets_say_who_wrote_them_ahead_of_which_plan_and_for_how_much(
+    cast: Cast, settings: Any
+) -> None:
+    tenant = Tenant.objects.get(slug=cast.slug)
+    telling = Telling(actor=Actor(tenant.id, "system"))
+    address = f"sessions/{telling.session}/compactions/"
+    with provider_of(settings, told()):
+        telling.go_on(FIRST)
+        assert "A model sums up turns 1 to 24" in cast.page(address)
+        assert telling.work() == [(KIND, "done")]
+        written = telling.packets[-1].sequence
+        covered = cast.page(address).partition("What covers history")[2].partition("</ol>")[0]
+        assert "at=" in covered and f"at={written}#" not in covered
+        page = cast.page(f"{address}?at={written}")
+        for text in ("a job, ahead of the plan", "told by packet@1", "1 call,", "1 part, window"):
+            assert text in page, text
+        telling.over()
+        telling.go_on(NEXT - 1)
+    turns = cast.page(f"sessions/{telling.session}/turns/")
+    assert "over turns 1 to 24, in force" in turns
+    assert "written by anthropic/claude-haiku-5-5" in turns
+
+
+def test_a_packet_that_came_too_late_is_shown_in_reserve(cast: Cast, settings: Any) -> None:
+    tenant = Tenant.objects.get(slug=cast.slug)
+    telling = Telling(actor=Actor(tenant.id, "system"))
+    with provider_of(settings, told(), told()):
+        telling.go_on(FIRST)
+        telling.over()
+        telling.go_on(NEXT - 1)
+        telling.work()
+    page = cast.page(f"sessions/{telling.session}/compactions/")
+    assert "in reserve</span><small>another over the same turns came first" in page
+    turns = cast.page(f"sessions/{telling.session}/turns/")
+    assert turns.count("over turns 1 to 24") == 1
+    address = cast.url(f"sessions/{telling.session}/compactions/new/")
+    with provider_of(settings, told()):
+        preview = cast.operator.get(address, {"model": "1"}).content.decode()
+        assert "Written by" in preview and "The packet of the closed turns" in preview
+        assert "merge the summaries" not in preview and "low water" not in preview
+        done = cast.operator.post(address, {"model": "1", "reason": "It tells too little."})
+        assert "done=queued" in done["Location"]
+        telling.work()
+    assert telling.packets[-1].run_id is None
+    again = cast.operator.get(address, {"model": "1"}).content.decode()
+    assert "There is nothing to make" in again and "a model wrote it" in again

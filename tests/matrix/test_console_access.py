@@ -10,7 +10,7 @@ from django.urls import URLPattern
 
 from ctxengine.ledger.models import Role
 from tests.factories import make_person, make_tenant
-from tests.matrix.world import POSTS, World, client, tenant_patterns
+from tests.matrix.world import POSTS, a_world, client, tenant_patterns
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +35,7 @@ def ask(one: Client, pattern: URLPattern, address: str) -> int:
 
 
 def test_foreign_ids_are_404_under_ones_own_tenant() -> None:
-    world, own = World(), make_tenant()
+    world, own = a_world(), make_tenant()
     member = client(make_person(own, Role.ADMIN))
     for pattern in tenant_patterns():
         if set(pattern.pattern.converters) <= {"slug", "twin"}:
@@ -48,7 +48,7 @@ def test_foreign_ids_are_404_under_ones_own_tenant() -> None:
 
 
 def test_another_tenant_s_operator_cannot_act() -> None:
-    world, own = World(), make_tenant()
+    world, own = a_world(), make_tenant()
     other = client(make_person(own, Role.ADMIN))
     for pattern in tenant_patterns():
         if pattern.name not in ACTS or "principal" in pattern.pattern.converters:
@@ -70,7 +70,7 @@ def test_only_operators_may_import(role: Role, status: int) -> None:
 
 
 def test_posts_need_the_forms_token() -> None:
-    world = World()
+    world = a_world()
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(make_person(world.tenant))
     address = f"/t/{world.tenant.slug}/requests/{world.session.requests[0]}/prove/"

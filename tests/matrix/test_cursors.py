@@ -12,7 +12,7 @@ from ctxengine.service.specs import ServiceError
 from inspector.windows import SHOWN, window
 from tests.factories import make_person, make_tenant
 from tests.matrix.test_twins import data_pages
-from tests.matrix.world import World, client
+from tests.matrix.world import a_world, client
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ _NEXT = re.compile(r'<a rel="next" href="([^"]*)"')
 
 
 def test_every_list_has_a_cursor_or_a_bound() -> None:
-    world = World()
+    world = a_world()
     member = client(make_person(world.tenant))
     lists = [pattern for pattern in data_pages() if "list_twin" in str(pattern.pattern)]
     lacking, needless = [], []
@@ -126,7 +126,7 @@ def test_walking_a_list_by_its_cursor_shows_every_row_once(path: str) -> None:
 
 
 def test_a_cursor_that_nobody_made_is_refused() -> None:
-    world = World()
+    world = a_world()
     member = client(make_person(world.tenant))
     for path in ("imports/", f"sessions/{world.session.id}/epochs/", f"sessions/{world.session.id}/compactions/"):  # fmt: skip
         assert member.get(f"/t/{world.tenant.slug}/{path}?after=nobody").status_code == 400, path

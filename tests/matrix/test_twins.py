@@ -14,7 +14,7 @@ from django.urls import URLPattern
 
 from ctxengine.ledger.models import Role
 from tests.factories import make_person, pressed_session
-from tests.matrix.world import POSTS, World, client, tenant_patterns
+from tests.matrix.world import POSTS, a_world, client, tenant_patterns
 
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +70,7 @@ def data_pages() -> list[URLPattern]:
 
 
 def test_every_page_of_data_leads_to_its_json_twin() -> None:
-    world = World()
+    world = a_world()
     admin = client(make_person(world.tenant, Role.ADMIN))
     wrong = {}
     for pattern in data_pages():
@@ -88,7 +88,7 @@ def test_every_page_of_data_leads_to_its_json_twin() -> None:
 
 
 def test_a_part_of_a_page_asks_by_its_query_for_the_same_twin() -> None:
-    world = World()
+    world = a_world()
     admin = client(make_person(world.tenant, Role.ADMIN))
     page = admin.get(f"/t/{world.tenant.slug}/requests/?model=x%22%3E%E2%80%AE&size=50")
     link = _ALTERNATE.search(page.content.decode())
@@ -97,7 +97,7 @@ def test_a_part_of_a_page_asks_by_its_query_for_the_same_twin() -> None:
 
 
 def test_the_twins_of_every_list_hold_the_same_rows() -> None:
-    world = World()
+    world = a_world()
     pressed_session(world.tenant)
     admin = client(make_person(world.tenant, Role.ADMIN))
     wrong: dict[str, Any] = {}

@@ -30,6 +30,7 @@ from inspector import urls
 from tests.cast import Runtime
 from tests.factories import LiveSession, make_tenant
 from tests.inspector.sessions import PRINCIPAL, compaction_of, kept_session
+from tests.made_once import made_once
 from tests.service.boundary.talking import session as boundary_session
 from tests.work_off import work_off
 
@@ -136,6 +137,17 @@ class World:
         assert not lacking, f"say in tests/matrix/world.py what {name} is filled in with: {lacking}"
         values = {part: known[part] for part in pattern.pattern.converters}
         return reverse(f"inspector:{name}", kwargs=values) + self.query(name)
+
+
+def a_world() -> World:
+    """A world with its checkpoint, made once in each process."""
+    return made_once("world", _with_checkpoint)
+
+
+def _with_checkpoint() -> World:
+    world = World()
+    assert world.bounded
+    return world
 
 
 def constraint_of(session: LiveSession) -> str:
