@@ -10,6 +10,8 @@ LEVELS ?= 1,2,4,8,16,32
 SECONDS_EACH ?= 8
 SOURCES := $(wildcard ctxengine inspector api workers manage.py)
 TEMPLATES := $(wildcard templates inspector api)
+# Where the environment forbids bytecode, each of the many processes that the tests start would compile the product anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install install-test up examples test faults fuzz load bench lint types format lock clean
 
@@ -43,7 +45,11 @@ up: install
 examples: install
 	@$(PY) -m examples.run_all --turns $(TURNS) --thinking --trouble
 
-test: install-test lint types
+# Side by side; what each says comes in one piece where this make can do that. Either fails the run, and pytest is not begun.
+SIDE_BY_SIDE := -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+test: install-test
+	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) lint types
 	$(PY) -m pytest -n 2 --dist worksteal
 
 # Everywhere: at each commit of each write, not at the last alone; and docs/faults.md is written anew from what passed.

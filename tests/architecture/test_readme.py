@@ -37,7 +37,10 @@ def environment_names_read() -> set[str]:
     names: set[str] = set()
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            if "env" not in text:
+                continue
+            for node in ast.walk(ast.parse(text)):
                 names |= _names_in(node)
     return names - _SET_BY_OURSELVES
 

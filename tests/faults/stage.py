@@ -33,6 +33,8 @@ from workers.tasks import RUN_JOB
 ROOT = Path(__file__).resolve().parents[2]
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 PATIENCE_S = 60.0
+_TABLES = "tables"
+"""The database that the others are copied from: it is migrated once for each server."""
 
 
 def eventually(
@@ -291,19 +293,28 @@ def speaking_to(server: EmbeddedPostgres, database: str) -> Iterator[None]:
 
 def make_database(server: EmbeddedPostgres, name: str, *, template: str) -> None:
     """A database of the server's, copied from another."""
-    address = server.address()
-    with psycopg.connect(
-        host=str(address.socket_folder), user=address.user, password=address.password,
-        dbname="postgres", autocommit=True,
-    ) as control:  # fmt: skip
+    with _control(server) as control:
         control.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
 
 
 def make_schema(server: EmbeddedPostgres, name: str) -> None:
     """A database of the server's with the product's tables, and nothing in them."""
-    make_database(server, name, template="template1")
-    with speaking_to(server, name):
-        call_command("migrate", interactive=False, verbosity=0)
+    with _control(server) as control:
+        made = control.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_TABLES])
+        known = made.fetchone() is not None
+    if not known:
+        make_database(server, _TABLES, template="template1")
+        with speaking_to(server, _TABLES):
+            call_command("migrate", interactive=False, verbosity=0)
+    make_database(server, name, template=_TABLES)
+
+
+def _control(server: EmbeddedPostgres) -> psycopg.Connection[Any]:
+    address = server.address()
+    return psycopg.connect(
+        host=str(address.socket_folder), user=address.user, password=address.password,
+        dbname="postgres", autocommit=True,
+    )  # fmt: skip
 
 
 _spoken_to: list[str] = []

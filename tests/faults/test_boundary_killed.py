@@ -26,6 +26,7 @@ from tests.cast import Runtime
 from tests.faults.checks import chains_verify, counts_add_up, no_job_is_left, requests_are_proven
 from tests.faults.page import Check, fault
 from tests.faults.stage import Embedded, Stage, eventually, make_schema
+from tests.faults.test_jobs_killed import lease_is_over
 from tests.service.boundary.staging import told
 from tests.service.boundary.talking import session
 
@@ -136,6 +137,7 @@ def ends_once(stage: CompactingStage, runtime: Runtime, job: Job) -> None:
         return Job.objects.get(id=job.id).finished_at is not None
 
     def taken_up() -> bool:
+        lease_is_over(job, attempts=1)
         return Job.objects.get(id=job.id).attempts == 2
 
     eventually(taken_up, f"another attempt for {runtime.provider}", stage.said)

@@ -32,6 +32,7 @@ from tests.faults.stage import (
     make_schema,
     speaking_to,
 )
+from tests.faults.test_jobs_killed import lease_is_over
 
 pytestmark = pytest.mark.faults
 
@@ -134,6 +135,9 @@ def test_a_job_whose_worker_is_killed_is_done_once_by_the_next_one(stages: list[
         ask_for(stage, "killed")
         eventually(lambda stage=stage: in_the_middle(stage, "killed"), "a job at work")  # type: ignore[misc]
         stage.worker.kill()
+        # How long the next one waits for a lease, tests/faults/test_summary_killed.py sees.
+        with stage.on():
+            lease_is_over(job_of("killed"), attempts=1)
     for stage in stages:
         stage.worker.start()
     ends(stages, "killed")
