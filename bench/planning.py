@@ -3,9 +3,10 @@
     python bench/planning.py [--turns 50 1000] [--steps 25] [--model anthropic/claude-sonnet-4-6] [--budget TOKENS]
 
 A made-up transcript of short turns ends in a long one. Timed are the plans at the starts of turns and every step of the last
-one: select, build, validate, hash, manifest. `plan` is the median of the last eight, `packet_plan` the slowest: the one that
-grew a packet. On one thread; nothing is asserted. The log is the one in memory: what Postgres reads and sends is no part of
-these figures; `tests/service/test_step_cost.py` counts it.
+one: select, build, validate, hash, manifest. `plan` is the median of the last eight. `grown` are the plans of the older session
+that made its packet grow: the median of the first three behind the one that made it, and of the last three; their ratio tells
+whether that follows the age. On one thread; nothing is asserted. The log is the one in memory: what Postgres reads and sends is
+no part of these figures; `tests/service/test_step_cost.py` counts it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from bench.lab import lab_ready  # noqa: E402
+from ctxengine.engine.event_types import EventType  # noqa: E402
 
 
 def transcript(turns: int, steps: int) -> str:
@@ -45,15 +47,22 @@ def transcript(turns: int, steps: int) -> str:
     return json.dumps({"messages": messages})
 
 
-def timed(kept: list[float], work: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, its seconds kept."""
+def timed(kept: list[float], work: Callable[..., Any], grown: list[float] | None = None) -> Any:
+    """The same method, its seconds kept.
 
-    def measured(*args: Any, **fields: Any) -> Any:
+    Args:
+        grown: gets those in which the method wrote a packet into the log of its first argument.
+    """
+
+    def measured(self: Any, *args: Any, **fields: Any) -> Any:
+        before = len(args[0].log.every(EventType.COMPACTED)) if grown is not None else 0
         began = time.perf_counter()
         try:
-            return work(*args, **fields)
+            return work(self, *args, **fields)
         finally:
             kept.append(time.perf_counter() - began)
+            if grown is not None and len(args[0].log.every(EventType.COMPACTED)) > before:
+                grown.append(kept[-1])
 
     return measured
 
@@ -85,10 +94,11 @@ def measure(turns: int, options: argparse.Namespace) -> dict[str, float]:
         cost=None,
     )
     plans: list[float] = []
+    grown: list[float] = []
     steps: list[float] = []
     untimed = LabSession.step, WorkingSetDriver.run_opened
     LabSession.step = timed(steps, untimed[0])  # type: ignore[method-assign]
-    WorkingSetDriver.run_opened = timed(plans, untimed[1])  # type: ignore[method-assign]
+    WorkingSetDriver.run_opened = timed(plans, untimed[1], grown)  # type: ignore[method-assign]
     try:
         tokens = [played.figures.tokens for played in Play(task, Cell(totals)).steps()]
     finally:
@@ -96,10 +106,18 @@ def measure(turns: int, options: argparse.Namespace) -> dict[str, float]:
     return {
         "turns": turns,
         "plan_ms": round(statistics.median(plans[-8:]) * 1000, 3),
-        "packet_plan_ms": round(max(plans[-8:]) * 1000, 3),
         "step_ms": round(statistics.median(steps[-options.steps + 2 :]) * 1000, 3),
         "request_tokens": tokens[-1],
-    }
+    } | _growth([seconds * 1000 for seconds in grown])
+
+
+def _growth(grown: list[float]) -> dict[str, float]:
+    """What growing the packet cost at first and at last (milliseconds); nothing where it grew fewer than six times."""
+    later = grown[1:]
+    if len(later) < 6:
+        return {}
+    first, last = (round(statistics.median(some), 3) for some in (later[:3], later[-3:]))
+    return {"grown": len(later), "grown_first_ms": first, "grown_last_ms": last}
 
 
 def main() -> None:
@@ -114,10 +132,9 @@ def main() -> None:
         young, old = (measure(turns, options) for turns in options.turns)
     for line in (young, old):
         print(json.dumps(line))
-    ratios = {
-        name: round(old[f"{name}_ms"] / young[f"{name}_ms"], 2)
-        for name in ("plan", "packet_plan", "step")
-    }
+    ratios = {name: round(old[f"{name}_ms"] / young[f"{name}_ms"], 2) for name in ("plan", "step")}
+    if "grown" in old:
+        ratios["grown"] = round(old["grown_last_ms"] / old["grown_first_ms"], 2)
     print(json.dumps({"ratio": ratios}))
 
 

@@ -20,7 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ctxengine.engine.compaction.extract import file_names_in, paths_in, quoted_in
@@ -110,8 +110,9 @@ def _about_facts(texts: Sequence[_Texts]) -> Iterator[Question]:
             "inflected": lambda t=text: _inflected(t, texts),  # type: ignore[misc]
         }
         for kind, make in makers.items():
-            found = [(fact, said) for fact, said in make() if _is_only_in(text, texts, fact, said)]
-            for fact, said in sorted(found, key=_by_digest)[:_PER_KIND_AND_TURN]:
+            pairs = sorted(make(), key=_by_digest)
+            found = (pair for pair in pairs if _is_only_in(text, texts, *pair))
+            for fact, said in islice(found, _PER_KIND_AND_TURN):
                 yield Question(kind, _framed(said), text.number, closed, fact)
 
 

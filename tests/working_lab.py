@@ -12,6 +12,8 @@ from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.capacity.profile import Horizon, metadata_profile
 from ctxengine.engine.compaction.session_texts import SessionTexts
+from ctxengine.engine.compaction.soundness import SummaryAnswer
+from ctxengine.engine.compaction.source import SummarySource
 from ctxengine.engine.compaction.summarise import Surroundings
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.events import EventDraft, EventType
@@ -46,6 +48,22 @@ class Exchange(NamedTuple):
     asked: str
     steps: tuple[tuple[str, ...], ...]
     said: str
+
+
+class Teller:
+    """A summariser that says what it is told to say, and keeps what it was given."""
+
+    version = "teller@1"
+
+    def __init__(self, text: str) -> None:
+        """Say this each time."""
+        self.text = text
+        self.sources: list[SummarySource] = []
+
+    def summarise(self, source: SummarySource, budget_tokens: int) -> SummaryAnswer:
+        """The same text, as a model's."""
+        self.sources.append(source)
+        return SummaryAnswer(self.text, by_model=True)
 
 
 @dataclass

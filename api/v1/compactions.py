@@ -81,7 +81,10 @@ COMPACTION = Component(
         {
             "event": WHOLE,
             "at": TIME,
-            "state": {"type": "string", "enum": ["standing", "merged", "superseded", "undone"]},
+            "state": {
+                "type": "string",
+                "enum": ["standing", "merged", "superseded", "reserve", "held_out", "undone"],
+            },
             "kind": TEXT,
             "first": WHOLE,
             "through": WHOLE,

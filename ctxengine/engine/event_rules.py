@@ -82,7 +82,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
     EventRule(
         EventType.RESPONSE_FAILED,
         "The provider refused or failed a request.",
-        ("request", "status", "code", "next", "leg"),
+        ("request", "status", "code", "next", "leg", "reasoning_dropped"),
     ),
     EventRule(
         EventType.TOOL_RESULT,
@@ -122,6 +122,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
             "trust",
             "version",
             "bare",
+            "repeats",
         ),
     ),
     EventRule(

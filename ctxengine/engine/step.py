@@ -49,6 +49,7 @@ from ctxengine.engine.server_calls import server_call_open
 from ctxengine.engine.standing import NOTHING_STANDING, Standing
 from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
 from ctxengine.engine.wire.base import WireRenderer
+from ctxengine.engine.wire.registry import PROVIDER_API
 from ctxengine.engine.working_state.block import shown_state, state_tokens
 
 
@@ -116,7 +117,8 @@ def prepare(
     if session.plan.fresh_rows == "appended":
         kept = projection.blocks if projection is not None else ()
         offer = against(offer, sent, session.nonce_key, kept=kept)
-    held = session.plan.policy.enforce_caps and server_call_open(active)
+    api = PROVIDER_API.get(session.plan.provider, "")
+    held = session.plan.policy.enforce_caps and server_call_open(active, api)
     if held:
         offer = offer.held
     new = offer.new

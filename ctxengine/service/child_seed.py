@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ctxengine.engine.compaction.parrot import Run, Said, Untrusted, repeated_runs, replace_runs
 from ctxengine.engine.compaction.session_texts import SessionTexts
+from ctxengine.engine.content.voices import refuse_other_voices
 from ctxengine.engine.derive import Derivation, text_of_item
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.ids import EventSeq
@@ -64,7 +65,7 @@ def message_drafts(
     """The events of one message in the user's role, the first at `sequence`: the message, then what it quotes.
 
     Raises:
-        ContentError: the message is not written in its format.
+        ContentError: the message is not written in its format, or holds a call or a result.
     """
     words = words_of(session, content)
     said = [(type, words.content, words.trust, words.source, payload)]
@@ -72,7 +73,7 @@ def message_drafts(
         (EventType.INPUT_RECEIVED, Content(raw=q.text), q.source.trust, _cited(q.source), {})
         for q in words.quotes
     ]
-    return [
+    drafts = [
         content_draft(
             log,
             type=kind,
@@ -88,6 +89,8 @@ def message_drafts(
         )
         for place, (kind, told, trust, source, fields) in enumerate(said)
     ]
+    refuse_other_voices((item.kind for item in drafts[0].items), "message")
+    return drafts
 
 
 def words_of(session: SessionRow, content: Content) -> Words:

@@ -26,6 +26,8 @@ class Compacted:
     """Why it was skipped."""
     reasoning_dropped: int = 0
     """Blocks of the open run's reasoning that it makes invalid (design 7.12)."""
+    tokens_read: int | None = None
+    """What a model would read for it, where that is not all of `tokens_before`."""
     job: Job | None = None
     """For `queued`: what makes the summary."""
 

@@ -8,14 +8,17 @@ from typing import Any
 from uuid import UUID
 
 from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, tiles_of
-from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult, Packet, Tile
+from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult
 from ctxengine.engine.events import EventType
+from ctxengine.engine.history.working_set_packets import PacketStore, packet_store
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.standing import history_acts, standing_of
 from ctxengine.engine.step import fixed_frame, floors_of
 from ctxengine.service.access import plan_row_of, session_of
+from ctxengine.service.coverage import Covered, covered_by, planned_coverage
 from ctxengine.service.specs import Actor
-from ctxengine.service.undo_compaction import UndoBar, undo_bar
+from ctxengine.service.turns.seen_by import PLANNED_ENGINES
+from ctxengine.service.undo_compaction import UndoBar, named_packet, undo_bar
 from ctxengine.service.wiring import log_of, plan_from
 
 _SHOWN = (
@@ -43,7 +46,9 @@ class CompactionLine:
 
     event: EventRecord
     state: str
-    """`standing`, `merged`, `undone`, or `superseded`: a packet in whose place a newer one over the same turns stands."""
+    """`standing`, `merged`, `undone`, or of a packet `superseded` or `reserve`: a newer or an older one over the same turns
+    stands in its place. Longer ones grow from one in reserve. `held_out`: an operator took back another over its turns, or left
+    something of them out, and so no request may show it."""
     result: CompactionResult | None
     """What its body holds; None once erased."""
     bar: UndoBar | None = None
@@ -74,7 +79,8 @@ class Compactions:
     """All of a session's."""
 
     lines: tuple[CompactionLine, ...]
-    tiles: tuple[Tile, ...]
+    tiles: tuple[Covered, ...]
+    """What covers the history before the cut, oldest first."""
     refusals: tuple[EventRecord, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -85,8 +91,8 @@ class Compactions:
                 {
                     "first": tile.first,
                     "through": tile.through,
-                    "told_by": "summary" if isinstance(tile, Packet) else "omission",
-                    "event": tile.sequence if isinstance(tile, Packet) else None,
+                    "told_by": tile.told_by,
+                    "event": tile.event,
                 }
                 for tile in self.tiles
             ],
@@ -114,45 +120,65 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     alive = {event.sequence for event in acts.compactions}
     texts = log.texts([event.body.id for event in events if event.body is not None])
     lines = []
-    newer: set[tuple[bool, int, int]] = set()
+    planned = session.engine in PLANNED_ENGINES
+    store = packet_store(log, acts.undone) if planned else PacketStore(())
+    named = named_packet(log) if planned else None
+    packets = _Packets(store, named)
     for event in events:
         text = texts.get(event.body.id) if event.body is not None else None
         lines.append(
             CompactionLine(
                 event,
-                "standing" if event.sequence in alive else _state(event, acts.undone, newer),
+                "standing" if event.sequence in alive else _state(event, acts.undone, packets),
                 CompactionResult.model_validate_json(text) if text is not None else None,
                 None
                 if event.sequence in acts.undone
-                else undo_bar(acts, (), event, compactions=events),
+                else undo_bar(acts, (), event, compactions=events, named=named),
             )
         )
         if text is not None:
-            newer.add(_packet_range(event))
-    cut = floors_of(log.newest_yields(), total, acts.undone).cut
+            packets.seen(event)
+    if planned:
+        tiles = planned_coverage(log, store.events)
+    else:
+        cut = floors_of(log.newest_yields(), total, acts.undone).cut
+        tiles = covered_by(tiles_of(standing.packets, cut, log))
     return Compactions(
         tuple(lines),
-        tiles_of(standing.packets, cut, log),
+        tiles,
         tuple(log.latest({EventType.COMPACTION_REFUSED}, limit=50)),
     )
 
 
-def _state(
-    event: EventRecord, undone: Collection[int], newer: Collection[tuple[bool, int, int]]
-) -> str:
-    """What became of a compaction that is not in force by itself.
+class _Packets:
+    """What became of packets, which are looked at from the newest on."""
 
-    Args:
-        newer: ranges of those made later whose content is still there.
-    """
+    def __init__(self, store: PacketStore, named: int | None) -> None:
+        self._kept = {int(event.sequence) for event in store.events}
+        self._reserve = store.reserve(named)
+        self._newer: set[tuple[int, int]] = set()
+        """Ranges of those looked at that may stand."""
+
+    def seen(self, event: EventRecord) -> None:
+        """Count one whose content is still there."""
+        if event.sequence in self._kept and event.sequence not in self._reserve:
+            self._newer.add(_range(event))
+
+    def state(self, event: EventRecord) -> str:
+        """Of one that nobody took back."""
+        if event.sequence not in self._kept:
+            return "held_out"
+        if event.sequence in self._reserve:
+            return "reserve"
+        return "superseded" if _range(event) in self._newer else "standing"
+
+
+def _state(event: EventRecord, undone: Collection[int], packets: _Packets) -> str:
+    """What became of a compaction that is not in force by itself."""
     if event.sequence in undone:
         return "undone"
-    if event.payload["reason"] != PACKET_REASON:
-        return "merged"
-    return "superseded" if _packet_range(event) in newer else "standing"
+    return packets.state(event) if event.payload["reason"] == PACKET_REASON else "merged"
 
 
-def _packet_range(event: EventRecord) -> tuple[bool, int, int]:
-    told = event.payload
-    packet = told["reason"] == PACKET_REASON
-    return packet, told["first_sequence"], told["replaced_through_sequence"]
+def _range(event: EventRecord) -> tuple[int, int]:
+    return event.payload["first_sequence"], event.payload["replaced_through_sequence"]

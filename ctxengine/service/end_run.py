@@ -28,6 +28,7 @@ from ctxengine.service.snapshots import fence
 from ctxengine.service.specs import Actor, EndRun
 from ctxengine.service.turns.close_turns import close_missing_turns
 from ctxengine.service.wiring import counter_of, log_of
+from ctxengine.service.working_set.ask_packet import ask_ahead
 
 
 def end_run(*, actor: Actor, run_id: UUID, spec: EndRun) -> None:
@@ -113,11 +114,12 @@ def before_turn_closes(session: SessionRow) -> None:
 
 
 def close_turn(session: SessionRow, run: RunRow, log: PostgresLog, *, at: datetime) -> None:
-    """Record the ended run's turn, let it teach, and keep it for recall, outside any lock.
+    """Record the ended run's turn, have a due packet written, let the run teach, and keep it for recall, outside any lock.
 
     What a parent told its child is nothing the principal asked.
     """
     close_missing_turns(session, log)
+    ask_ahead(session, log)
     learn_from_run(session, run)
     probe_when_idle(session)
     if not works_for_a_run(session):

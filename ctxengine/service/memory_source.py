@@ -161,7 +161,8 @@ def _own_words(log: SessionLog, reply: EventRecord, answered: str) -> str:
     head = log.head()
     since = log.first(SumColumn.TOKENS, max(0, head.tokens - _EVIDENCE_TOKENS), reply.sequence)
     said = Said(reply.sequence, answered)
-    (runs,) = repeated_runs([said], untrusted_of(log.units(since.sequence, reply.sequence)))
+    until = EventSeq(reply.sequence + 1)
+    (runs,) = repeated_runs([said], untrusted_of(log.units(since.sequence, until)))
     return replace_runs(answered, runs, pointer_of)
 
 

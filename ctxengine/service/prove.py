@@ -37,7 +37,8 @@ def replay_request(*, actor: Actor, request_id: UUID) -> Replay:
 def replay_row(session: SessionRow, row: RequestRow, log: PostgresLog | None = None) -> Replay:
     """Rebuild the request of a row and compare; every failure to rebuild is a difference with its reason.
 
-    A request that an import only outlined is rebuilt and written first, and then proven by a second build of its own.
+    A request that an import only outlined is rebuilt and written first, and then proven by a second build of its own. Other
+    bytes than an older builder recorded are no damage: what is stored is held against its hashes by `verify_ledger`.
 
     Args:
         log: see `rebuild_request`.
@@ -59,14 +60,19 @@ def replay_row(session: SessionRow, row: RequestRow, log: PostgresLog | None = N
         why = f"what is stored can no longer be read ({type(error).__name__})"
         return _replay(row, "different", [], "", why)
     if built.request_sha256 != row.request_sha256:
-        return _replay(row, "different", list(built.absent), built.request_sha256, "hashes differ")
+        return _differing(row, list(built.absent), built.request_sha256, "hashes differ")
     absent = sorted({*built.absent, *(why for leg in legs for why in leg.request.absent)})
     for place, leg in enumerate(legs):
         if leg.request.request_sha256 != leg.body.request_sha256:
             why = f"leg {place} ({leg.leg.provider}/{leg.leg.model}): hashes differ"
-            return _replay(row, "different", absent, built.request_sha256, why)
+            return _differing(row, absent, built.request_sha256, why)
     verdict = "identical_except" if absent else "identical"
     return _replay(row, verdict, absent, built.request_sha256)
+
+
+def _differing(row: RequestRow, absent: list[str], rebuilt: str, why: str) -> Replay:
+    older = row.inputs["builder"] != BUILDER_VERSION
+    return _replay(row, "retired_builder" if older else "different", absent, rebuilt, why)
 
 
 def _replay(

@@ -111,12 +111,12 @@ def erased_digests(session: SessionRow, plan: Plan, inputs: StepInputs) -> dict[
         for (unit, form), digest in kept.items()
         if form == form_in(inputs, unit, as_sent)
     }
-    if cards_twice_in(log_of(session), inputs):
-        digests |= {
-            EventSeq(unit): digest
-            for (unit, form), digest in kept.items()
-            if form == CARDS_TWICE and form_in(inputs, unit, as_sent) == "digest"
-        }
+    twice = cards_twice_in(log_of(session), inputs, units)
+    digests |= {
+        EventSeq(unit): digest
+        for (unit, form), digest in kept.items()
+        if form == CARDS_TWICE and unit in twice and form_in(inputs, unit, as_sent) == "digest"
+    }
     marked = {EventSeq(u): inputs.marked[str(u)] for u in units if str(u) in inputs.marked}
     return digests | marked
 

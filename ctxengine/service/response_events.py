@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from ctxengine.engine.content.decode import Stripped
 from ctxengine.engine.content.response import ResponseContent
+from ctxengine.engine.content.voices import refuse_other_voices
 from ctxengine.engine.derive import Derivation, text_of_item
 from ctxengine.engine.events import EventDraft, EventType, ItemFacts
 from ctxengine.engine.guards.judgement import Guard, Judgement, nudge_of, statement_of
@@ -22,7 +23,7 @@ from ctxengine.engine.wire.tool_search import found_names
 from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
-from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call
+from ctxengine.service.calls import Authority, Verdict, authority_of, judge_call, told_id
 from ctxengine.service.clock import utc_now
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
 from ctxengine.service.control.registry import answer_control
@@ -104,6 +105,7 @@ class ResponseEvents:
         """The response's event, then a platform result for each call that the runtime is not to execute."""
         body = decode_event(EventType.RESPONSE_COMPLETED, self.content.format, self.stripped.body)
         self.items = tuple(body)
+        refuse_other_voices((item.kind for item in body), "answer")
         decoded = {item.ordinal: item for item in body if item.kind is ItemKind.TOOL_CALL}
         authority = self._authority if decoded else Authority()
         verdicts = {
@@ -332,7 +334,7 @@ class ResponseEvents:
             drafts.append(self._result(facts, answer, EventSeq(self.sequence + len(drafts))))
             drafts.extend(answer.drafts)
         return CallAction(
-            id=item.call_id or facts.wire_call_id,
+            id=told_id(item.call_id, facts.wire_call_id),
             name=verdict.name,
             action=cast(Literal["execute", "answered", "refused"], action),
             arguments_raw=verdict.arguments,

@@ -27,6 +27,7 @@ from ctxengine.engine.ports import StaleHead
 from ctxengine.engine.render import RenderContext
 from ctxengine.engine.rows import render_unit
 from ctxengine.engine.trust.levels import Trust
+from ctxengine.engine.turns.closed import closed_turns
 from ctxengine.engine.turns.record import CARDS_TWICE, closed_record
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import (
@@ -259,7 +260,9 @@ class _Erasure:
         ]
         if HISTORY_FORMS.get(self.session.engine) == "digest":
             own = [u for u in units if u.sequence in affected]
-            closed = closed_record(own, counter)
+            turns = closed_turns(self.log)
+            repeats = turns.repeats(range(1, len(turns.events) + 1))
+            closed = closed_record(own, counter, repeats=repeats)
             shown += [("digest", unit) for unit in closed]
             earlier = closed_record(own, counter, once=False)
             shown += [

@@ -33,6 +33,7 @@ from ctxengine.service.specs import Actor, RunStarted, ServiceError, StartRun
 from ctxengine.service.turns.close_turns import close_missing_turns
 from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import counter_of, log_of, new_id
+from ctxengine.service.working_set.ask_packet import ask_ahead
 from ctxengine.service.working_set.plan_run import start_drafts
 
 
@@ -103,6 +104,7 @@ def _start(actor: Actor, session: SessionRow, spec: StartRun) -> RunStarted:
                 )
         except IntegrityError as error:
             raise _run_open() from error
+    ask_ahead(session, log, plan)
     # A background probe of the model that this turn is about to use would compete with it.
     step_aside(actor.tenant_id, *_bound(session, turned))
     return RunStarted(run_id, number, sequence)

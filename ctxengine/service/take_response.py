@@ -13,6 +13,7 @@ from ctxengine.engine.content.response import ResponseContent, from_response
 from ctxengine.engine.events import RULE_OF_EVENT, EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import Head
+from ctxengine.engine.wire.reasoning import handed_back
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
 from ctxengine.service.access import head_of_open, open_run_of, session_of
@@ -40,7 +41,7 @@ from ctxengine.service.usage import Receipt, keep_receipt, receipt_of
 from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import counter_of, log_of
 
-_UNFINISHED = frozenset({"pause_turn", "incomplete"})
+_UNFINISHED = frozenset({"pause_turn", "incomplete", "compaction"})
 
 
 def take_response(*, actor: Actor, run_id: UUID, spec: TakeResponse) -> ResponseTaken:
@@ -126,6 +127,8 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
         leg = answering_leg(request, spec.leg)
         if leg is not None:
             stripped = replace(stripped, opaque=leg.thought(session, stripped.opaque))
+        thought = bool(stripped.opaque)
+        stripped = replace(stripped, opaque=tuple(filter(None, map(handed_back, stripped.opaque))))
         plan = plan_of_session(session, log)
         taken = ResponseEvents(
             actor,
@@ -145,9 +148,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeResponse) ->
         # Input that came in meanwhile will stand before an answer that was thought without it.
         unbound = len(stripped.opaque) if interrupted and plan.fresh_rows == "appended" else 0
         drafts = counted(drafts, unbound)
-        receipt = receipt_of(
-            session, request, spec, content, reasoned=bool(stripped.opaque), at=now, leg=leg
-        )
+        receipt = receipt_of(session, request, spec, content, reasoned=thought, at=now, leg=leg)
         short = shortfall_draft(request, receipt.verdict, str(run.id))
         drafts += [short] if short is not None else []
         concluded = taken.conclude(drafts, calls, _next(calls, content))

@@ -14,6 +14,7 @@ from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs
 from ctxengine.engine.compaction.net_cost import NetCost, net_cost
 from ctxengine.engine.compaction.packet import PACKET_REASON
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.history.working_set_packets import in_reserve, undone_with
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.legs.leg import ONE
 from ctxengine.engine.log.records import EventRecord
@@ -60,7 +61,9 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
         if event in acts.undone:
             return _undoing(log, event)
         later = log.latest({EventType.COMPACTED}, after=EventSeq(event))
-        bar = undo_bar(acts, made_checkpoints(log), made, compactions=later)
+        bar = undo_bar(
+            acts, made_checkpoints(log), made, compactions=later, named=named_packet(log)
+        )
         if bar is not None:
             raise ServiceError(bar.code, 409, bar.says, first=bar.first)
         draft = EventDraft(
@@ -74,7 +77,7 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
             },
         )
         run = open_run(session)
-        at_stake = reasoning_at_stake(run, session.model)
+        at_stake = reasoning_at_stake(run, session.model) and packets_undone_with(log, made) != ()
         with transaction.atomic():
             log.lock()
             dropped = drop_reasoning(run) if at_stake else 0
@@ -95,6 +98,13 @@ def _undo(actor: Actor, session: SessionRow, event: int, spec: UndoCompaction) -
     return head.sequence + 1
 
 
+def packets_undone_with(log: PostgresLog, made: EventRecord) -> tuple[int, ...] | None:
+    """See `undone_with`; None for a compaction that is no packet."""
+    if made.payload["reason"] != PACKET_REASON:
+        return None
+    return undone_with(log, made, history_acts(log).undone)
+
+
 def undoing_cost(session: SessionRow, log: PostgresLog, made: EventRecord) -> NetCost:
     """What undoing a compaction takes: its tokens come back in each later request, and history behind them is re-cached.
 
@@ -107,9 +117,10 @@ def undoing_cost(session: SessionRow, log: PostgresLog, made: EventRecord) -> Ne
     room = max(0, fixed_frame(plan_from(log, row), factor).body)
     behind = head.tokens - log.at(EventSeq(payload["first_sequence"])).tokens
     after = payload["tokens_after"]
+    shown = packets_undone_with(log, made) != ()
     return net_cost(
-        saved_tokens=after - max(min(payload["tokens_before"], room), after),
-        recached_tokens=min(max(0, behind), room),
+        saved_tokens=after - max(min(payload["tokens_before"], room), after) if shown else 0,
+        recached_tokens=min(max(0, behind), room) if shown else 0,
         expected_steps=BudgetPolicy.model_validate(row.policy).expected_steps,
         forced_by="operator",
         prices=cost_model_of(row),
@@ -131,6 +142,12 @@ def _undoing(log: PostgresLog, event: int) -> int:
     raise not_found("compaction")
 
 
+def named_packet(log: PostgresLog) -> int | None:
+    """The packet that the newest plan of a session shows."""
+    newest = log.newest(EventType.WORKING_SET_PLANNED)
+    return newest.payload["packet"] if newest is not None else None
+
+
 class UndoBar(NamedTuple):
     """What must be undone before a compaction can be."""
 
@@ -146,22 +163,24 @@ def undo_bar(
     made: EventRecord,
     *,
     compactions: Sequence[EventRecord] = (),
+    named: int | None = None,
 ) -> UndoBar | None:
     """Why a compaction cannot be undone now, though it stands; None where it can.
 
     Args:
         checkpoints: those of the session that nobody has undone, newest first.
         compactions: the session's, those made later at least, newest first.
+        named: the packet of the newest plan.
     """
     if made.payload["kind"] in BOUNDARY_KINDS:
         return _rested_on(checkpoints, made)
-    return _covered(acts, made) or _replaced(compactions, acts, made)
+    return _covered(acts, made) or _replaced(compactions, acts, made, named)
 
 
 def _replaced(
-    compactions: Sequence[EventRecord], acts: HistoryActs, made: EventRecord
+    compactions: Sequence[EventRecord], acts: HistoryActs, made: EventRecord, named: int | None
 ) -> UndoBar | None:
-    """A packet can be undone while no newer one over the same turns stands: that one would go with it."""
+    """A packet can be undone while no newer one over the same turns stands, but in reserve: that one would go with it."""
     if made.payload["reason"] != PACKET_REASON:
         return None
     told = ("reason", "first_sequence", "replaced_through_sequence")
@@ -169,7 +188,8 @@ def _replaced(
         if other.sequence <= made.sequence:
             return None
         same = all(other.payload[name] == made.payload[name] for name in told)
-        if same and other.sequence not in acts.undone:
+        stands = other.sequence == named or not in_reserve(other, [made])
+        if same and stands and other.sequence not in acts.undone:
             says = f"Compaction {other.sequence} was made over the same turns later; undo that one first."
             return UndoBar("compaction_covered", says, int(other.sequence))
     return None

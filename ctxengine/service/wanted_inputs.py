@@ -6,7 +6,7 @@ from datetime import datetime
 
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, StepInputs
-from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.plan import BUILDER_VERSION, Plan
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.clock import local_time
 from ctxengine.service.specs import Assemble, MemoryLine
@@ -48,7 +48,7 @@ def wanted_inputs(
         boundary=run.seed_event_sequence or 1,
         epoch=plan.epoch,
         engine=session.engine,
-        builder=plan.builder,
+        builder=BUILDER_VERSION,
         renderer=plan.renderer,
         counter=plan.counter,
         policy=plan.policy.label,

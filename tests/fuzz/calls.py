@@ -36,7 +36,7 @@ _BETWEEN_EVERY = 3
 """Rounds after which jobs are run and a fresh session is put among the worn ones."""
 _JOBS = (
     "compaction.summary", "plan.measure", "transcript.import", "people.erase", "upkeep.expire",
-    "upkeep.retain", "search.index", "compaction.boundary",
+    "upkeep.retain", "search.index", "compaction.boundary", "compaction.packet",
 )  # fmt: skip
 """Kinds of job that are run; a probe would take as long as all calls together."""
 _KEYS = 400

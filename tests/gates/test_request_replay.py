@@ -99,6 +99,28 @@ def test_a_request_of_a_retired_builder_is_no_difference() -> None:
     assert prove("--all")["different"] == []
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("builder", "verdict"),
+    [("builder@1", "retired_builder"), ("builder@2", "retired_builder"), (None, "different")],
+)
+def test_other_bytes_than_an_older_builder_rendered_are_no_difference(
+    builder: str | None, verdict: str
+) -> None:
+    runtime = Runtime()
+    runtime.turn("One", "1")
+    runtime.turn("Two", "2")
+    first, second = runtime.requests
+    older = {"builder": builder} if builder else {}
+    for row, sha256 in ((first, first.request_sha256), (second, "0" * 64)):
+        RequestRow.objects.filter(id=row.id).update(
+            inputs=row.inputs | older, request_sha256=sha256
+        )
+    told = [replay_request(actor=runtime.actor, request_id=row.id) for row in (first, second)]
+    assert [replay.verdict for replay in told] == ["identical", verdict]
+    assert told[1].first_difference == "hashes differ"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_another_process_with_another_hash_seed_proves_everything(
     request: pytest.FixtureRequest,

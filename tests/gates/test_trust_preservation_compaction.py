@@ -166,4 +166,4 @@ def test_a_repeated_stretch_is_always_found_whatever_stands_around_it(
 @given(st.text(min_size=40, max_size=120))
 def test_what_came_later_is_never_taken_for_the_source(content: str) -> None:
     later = Untrusted(ItemId(EventSeq(9), 0), "tool.result", Trust.EXTERNAL_UNTRUSTED, 1, content)
-    assert repeated_runs([Said(EventSeq(9), content)], [later]) == [[]]
+    assert repeated_runs([Said(EventSeq(8), content)], [later]) == [[]]

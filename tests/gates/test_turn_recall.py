@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from random import Random
 
 import pytest
 
-from bench.recall import promoted, terms_in, turns_in
-from bench.recall_set import questions_of
+from bench.recall import TARGET, Tally, asked_of
 from ctxengine.engine.memory import MemoryLog
 from tests.cast import Call, Scribe, memory_log
 
-FLOOR = 0.9
 TURNS = 30
 _SYLLABLES = [a + b for a, b in zip("bcdfghjklmnprstvwxyz", "aeiouaioueioaeioaeou", strict=True)]
 _TEXT = (
@@ -56,15 +53,9 @@ def session(seed: int) -> MemoryLog:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_right_old_turn_is_among_the_first_three(seed: int) -> None:
-    log = session(seed)
-    turns = turns_in(log)
-    terms = terms_in(log, turns)
-    asked: Counter[str] = Counter()
-    found: Counter[str] = Counter()
-    for question in questions_of(turns):
-        asked[question.kind] += 1
-        found[question.kind] += question.turn in promoted(question, terms)
-    assert asked["exact"] >= TURNS
-    assert asked["spoken"] >= TURNS / 2
-    for kind, count in asked.items():
-        assert found[kind] >= FLOOR * count, (kind, found[kind], count)
+    tally = Tally()
+    tally.ask(asked_of(session(seed)))
+    assert tally.asked["exact"] >= TURNS
+    assert tally.asked["spoken"] >= TURNS / 2
+    for kind, count in tally.asked.items():
+        assert tally.found[kind] >= TARGET * count, (kind, tally.found[kind], count)

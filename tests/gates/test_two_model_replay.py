@@ -11,21 +11,27 @@ import pytest
 from hypothesis import given, settings
 
 from ctxengine.engine.capacity.profile import Horizon, metadata_profile
+from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.projection import Projection
+from ctxengine.engine.history.working_set_ahead import turns_ahead
+from ctxengine.engine.history.working_set_packet_text import PacketGround, tell_packet
+from ctxengine.engine.history.working_set_packets import first_readable, packet_store
 from ctxengine.engine.history.working_set_plan import Planned
+from ctxengine.engine.turns.closed import closed_turns
+from ctxengine.service.compactors import MadeFor, compaction_draft
 from ctxengine.service.configure_session import configure_session
 from ctxengine.service.plan_specs import Configure
 from ctxengine.service.probe.profiles import keep_profile
 from ctxengine.service.prove import replay_row
 from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.specs import ModelRef
-from tests.cast import PROVIDERS, Runtime
-from tests.working_lab import Exchange, WorkingLab, lived, sessions
+from tests.cast import AT, PROVIDERS, Runtime
+from tests.working_lab import Exchange, Teller, WorkingLab, lived, sessions
 
 pytestmark = pytest.mark.gate
 
-SMALL, LARGE = 3_000, 150_000
+SMALL, MIDDLE, LARGE = 3_000, 5_000, 150_000
 TURN = Exchange("What does the next page hold?", (("page of words\n" * 40,),), "It holds words.")
 
 
@@ -77,6 +83,46 @@ def test_a_packet_grows_by_whole_batches_from_the_stored_one() -> None:
     assert packets(lab) == len(ends)
     newest = lab.log.every(EventType.COMPACTED)[0]
     assert newest.payload["turns"] == ends[-1]
+
+
+def test_a_packet_that_a_model_wrote_ahead_stands_again_in_the_same_bytes() -> None:
+    lab, prose = lived([TURN] * 32), "They went from page to page, and each of them holds words."
+    ahead = turns_ahead(lab.planned(MIDDLE), closed_turns(lab.log))
+    planning = lab.planning(MIDDLE)
+    assert ahead is not None and planning.surroundings is not None
+    store = packet_store(lab.log, ())
+    ground = PacketGround(
+        lab.log,
+        ahead.range,
+        first_readable(lab.log, store.shorter(ahead.range.first, ahead.range.below - 1)),
+        planning.surroundings,
+        lab.counter,
+    )
+    made = tell_packet(ground, summariser=Teller(prose), budget_tokens=ahead.budget_tokens)
+    assert isinstance(made, CompactionResult)
+    before = shape(lab.projected())
+    draft = compaction_draft(
+        made,
+        came_with=(),
+        made_for=MadeFor(0, lab.model, "", "job:1"),
+        run="run",
+        owner="",
+        reason=PACKET_REASON,
+        writer={"model": "teller"},
+    )
+    lab.log.append([draft], expected=None, at=AT)
+    lab.planned(MIDDLE)
+    assert shape(lab.projected()) == before
+    for _ in range(8):
+        lab.live(TURN)
+    assert lab.planned(MIDDLE).packet_through == ahead.last
+    small, count = lab.projected(), packets(lab)
+    assert prose in small.row_nine
+    lab.planned(LARGE)
+    assert "[summary]" not in lab.projected().row_nine
+    lab.planned(MIDDLE)
+    assert shape(lab.projected()) == shape(small)
+    assert packets(lab) == count
 
 
 @pytest.mark.django_db

@@ -361,6 +361,8 @@ def test_a_plan_of_an_older_builder_with_the_same_bytes_stays_current() -> None:
     made_by(runtime, builder="builder@0")
     turn(runtime)
     assert rotations(runtime) == []
+    # The plan is the older one's, the request is not: it can be proven.
+    assert {row.inputs["builder"] for row in runtime.requests} == {BUILDER_VERSION}
 
 
 def test_a_plan_whose_bytes_this_builder_renders_otherwise_is_rebuilt() -> None:

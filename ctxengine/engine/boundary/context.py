@@ -35,7 +35,7 @@ from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Memory, SessionFacts, StepInputs
 from ctxengine.engine.memory import MemoryLog
-from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.plan import BUILDER_VERSION, Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.step import build_step, prepare
@@ -386,7 +386,7 @@ class BoundaryContext:
             boundary=situation.below,
             epoch=plan.epoch,
             engine="boundary",
-            builder=plan.builder,
+            builder=BUILDER_VERSION,
             renderer=plan.renderer,
             counter=plan.counter,
             policy=plan.policy.label,

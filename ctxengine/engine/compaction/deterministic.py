@@ -44,13 +44,20 @@ class Entry(BaseModel):
 
     item_id: str
     text: str
+    tokens: int = 0
+    """What its line takes in its section, by the counter that the sections name; 0: not counted yet."""
 
 
 class Sections(BaseModel):
-    """Everything a summary may tell, before the budget; what merging starts from."""
+    """Everything a summary may tell, before the budget; what merging starts from.
+
+    Lines are counted once: a summary that grows from a stored one counts what is new (`counted`).
+    """
 
     model_config = ConfigDict(frozen=True)
 
+    counter: str = ""
+    """Label of the counter that counted lines; empty where none is counted."""
     asked: tuple[Entry, ...] = ()
     said: tuple[Entry, ...] = ()
     calls: tuple[Entry, ...] = ()
@@ -113,10 +120,36 @@ def sections_of(source: SummarySource) -> Sections:
 
 
 def merged(parts: Sequence[Sections]) -> Sections:
-    """The sections of neighbouring ranges as one, older ones first."""
-    return Sections(
-        **{
-            name: _once(entry for part in parts for entry in getattr(part, name))
+    """The sections of neighbouring ranges as one, older ones first. Counts are kept where one counter made them all."""
+    labels = {part.counter for part in parts if part.counter}
+    if len(labels) > 1:
+        parts = [_uncounted(part) for part in parts]
+    together = {
+        name: _once(entry for part in parts for entry in getattr(part, name))
+        for name, _, _ in SHARES
+    }
+    return Sections(counter=labels.pop() if len(labels) == 1 else "", **together)
+
+
+def counted(sections: Sections, counter: TokenCounter) -> Sections:
+    """The same sections with every line counted; those that this counter has counted are not counted again."""
+    known = sections.counter == counter.label
+    entries: dict[str, tuple[Entry, ...]] = {
+        name: tuple(
+            entry
+            if known and entry.tokens
+            else entry.model_copy(update={"tokens": _cost(_line(name, entry), counter)})
+            for entry in getattr(sections, name)
+        )
+        for name, _, _ in SHARES
+    }
+    return sections.model_copy(update={"counter": counter.label, **entries})
+
+
+def _uncounted(sections: Sections) -> Sections:
+    return sections.model_copy(
+        update={
+            name: tuple(entry.model_copy(update={"tokens": 0}) for entry in getattr(sections, name))
             for name, _, _ in SHARES
         }
     )
@@ -130,11 +163,12 @@ def write_summary(
     pointer_lines = _pointer_lines(foreign, counter, int(budget_tokens * _POINTER_SHARE))
     left = budget_tokens - sum(_cost(line, counter) for line in pointer_lines)
     blocks: list[str] = []
+    known = sections.counter == counter.label
     for name, heading, share in SHARES:
         entries: tuple[Entry, ...] = getattr(sections, name)
         if not entries or left <= 0:
             continue
-        block = _block(name, heading, entries, counter, int(left * share))
+        block = _block(name, heading, entries, counter, int(left * share), known=known)
         if block:
             blocks.append(block)
             left -= _cost(block, counter)
@@ -144,12 +178,23 @@ def write_summary(
 
 
 def _block(
-    name: str, heading: str, entries: Sequence[Entry], counter: TokenCounter, budget: int
+    name: str,
+    heading: str,
+    entries: Sequence[Entry],
+    counter: TokenCounter,
+    budget: int,
+    *,
+    known: bool,
 ) -> str:
+    """A section within its budget, the newest entries first; empty where nothing of it fits.
+
+    Args:
+        known: whether what is counted of the entries was counted by this counter.
+    """
     kept: list[Entry] = []
     room = budget - _cost(heading, counter) - 8
     for entry in reversed(entries):
-        cost = _cost(_line(name, entry), counter)
+        cost = (entry.tokens if known else 0) or _cost(_line(name, entry), counter)
         if cost > room:
             continue
         kept.append(entry)

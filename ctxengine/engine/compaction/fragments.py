@@ -83,6 +83,9 @@ def _units(source: SummarySource) -> Iterator[UnitRecords]:
         said.setdefault(_sequence(call.item_id), []).append(_called(call))
     elided: dict[int, list[dict[str, Any]]] = {}
     starts = sorted(said)
+    if source.earlier:
+        notes = {"by": "notes", "text": source.earlier}
+        yield UnitRecords(EventSeq(source.first_sequence - 1), (notes,))
     for span in source.elided:
         if span.trust_level is Trust.PLATFORM:
             continue

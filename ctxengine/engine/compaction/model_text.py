@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 
 from ctxengine.engine.canonical import digest_of
-from ctxengine.engine.compaction.deterministic import Sections, write_summary
+from ctxengine.engine.compaction.deterministic import Entry, Sections, write_summary
 from ctxengine.engine.compaction.elision import ElidedSpan, pointer_line
 from ctxengine.engine.compaction.packet import CompactionResult
 from ctxengine.engine.compaction.source import Statement, SummarySource
+from ctxengine.engine.ids import parse_item_id
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
@@ -47,14 +48,34 @@ def completed(
     *,
     counter: TokenCounter,
     budget_tokens: int,
+    told_through: int | None = None,
 ) -> str:
-    """A summary's text: the prose, then exact facts and pointers in what is left of the budget."""
+    """A summary's text: the prose, then exact facts and pointers in what is left of the budget.
+
+    Args:
+        told_through: last event that the prose tells of, where there are later ones: of these, what was said and called stands
+            among the facts. None: it tells of all.
+    """
     left = budget_tokens - counter.text(f"{prose}\n")
     if left < _LEAST_FACTS_TOKENS:
         return prose
-    exact = sections.model_copy(update={"said": (), "calls": ()})
+    untold = {
+        name: tuple(entry for entry in entries if _is_behind(entry, told_through))
+        for name, entries in (("said", sections.said), ("calls", sections.calls))
+    }
+    exact = sections.model_copy(update=untold)
     facts = write_summary(exact, elided, counter=counter, budget_tokens=left)
     return f"{prose}\n{facts}" if facts else prose
+
+
+def _is_behind(entry: Entry, told_through: int | None) -> bool:
+    return told_through is not None and parse_item_id(entry.item_id).sequence > told_through
+
+
+def told_so_far(result: CompactionResult) -> str:
+    """What a summariser reads of a summary: its prose, with the facts behind it where these tell of more than the prose."""
+    whole = result.prose_through in {0, result.replaced_through_sequence}
+    return result.summary[: result.prose_chars or None] if whole else result.summary
 
 
 def source_of_summaries(results: Sequence[CompactionResult]) -> SummarySource:
@@ -70,7 +91,7 @@ def source_of_summaries(results: Sequence[CompactionResult]) -> SummarySource:
             Statement(
                 item_id=f"{result.first_sequence}.0",
                 trust=Trust.MODEL,
-                text=result.summary[: result.prose_chars or None],
+                text=told_so_far(result),
                 final=True,
             )
             for result in results

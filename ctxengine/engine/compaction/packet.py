@@ -59,6 +59,8 @@ class CompactionResult(BaseModel):
     """The summary's own material, so that a merge need not read prose."""
     prose_chars: int = 0
     """How much of the summary's beginning a model wrote (characters)."""
+    prose_through: int = 0
+    """Last event that this beginning tells of, where facts of later ones stand behind it; 0: it tells of the whole range."""
     verdict: NetCost | None = None
 
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ctxengine.engine.canonical import digest_of
-from ctxengine.engine.compaction.elision import ElidedSpan, is_readable, pointer_line, span_of
+from ctxengine.engine.compaction.elision import (
+    ElidedSpan,
+    holds_more,
+    is_readable,
+    pointer_line,
+    span_of,
+)
+from ctxengine.engine.compaction.evidence_texts import evidence_texts
 from ctxengine.engine.compaction.parrot import (
     LEAST_CHARS,
     Brought,
@@ -82,6 +89,8 @@ class SummarySource(BaseModel):
     detector: str = DETECTOR_VERSION
     retold: bool = False
     """Whether its statements are summaries, to be told as one."""
+    earlier: str = Field(default="", exclude=True)
+    """What a stored summary tells of the turns before, where one is to go on from it; no part of the range or its digest."""
     digest: str = ""
 
 
@@ -121,15 +130,13 @@ def source_of(
 
 
 def untrusted_of(units: Iterable[Unit]) -> Iterable[Untrusted]:
-    """The untrusted texts among units, in their order."""
+    """The untrusted texts among units, in their order: of results, of foreign items, and what a provider's own tools gave."""
     for unit in units:
         for item in unit.items:
-            if item.trust in {Trust.USER, Trust.MODEL, Trust.PLATFORM}:
-                continue
-            text = "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
-            if text:
-                span = span_of(item)
-                yield Untrusted(item.id, span.kind, item.trust, item.bytes_len, text)
+            for text in evidence_texts(item):
+                # What a provider's tool found stands in the model's answer, and is no word of the model's.
+                trust = Trust.EXTERNAL_UNTRUSTED if item.trust is Trust.MODEL else item.trust
+                yield Untrusted(item.id, span_of(item).kind, trust, item.bytes_len, text)
 
 
 def pointer_of(source: Untrusted) -> str:
@@ -186,6 +193,8 @@ class _Reader:
             elif is_readable(item):
                 text = "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
                 self._add(item, "", text, not calls)
+                if holds_more(item):
+                    self.elided.append(span_of(item))
             else:
                 self.elided.append(span_of(item))
 

@@ -108,7 +108,7 @@ def summarise(
         return Refusal.NOTHING_TO_COMPACT
     answer = summariser.summarise(source, max(1, budget_tokens - FRAME_TOKENS))
     sections = sections_of(source)
-    written = _written(
+    written = written_from(
         answer, sections, source.elided, counter=counter, budget_tokens=budget_tokens
     )
     if isinstance(written, Refusal):
@@ -138,30 +138,31 @@ def summarise(
     )
 
 
-class _Written(NamedTuple):
+class Written(NamedTuple):
     """The text of a summary that may be installed."""
 
     text: str
     kind: str
     masked: int
     prose_chars: int = 0
+    prose_through: int = 0
 
 
-def _written(
+def written_from(
     answer: SummaryAnswer,
     sections: Sections,
     elided: Sequence[ElidedSpan],
     *,
     counter: TokenCounter,
     budget_tokens: int,
-) -> _Written | Refusal:
+) -> Written | Refusal:
     """The text to install, or why there is none; a model's prose is redacted and completed."""
     refusal = unsound(answer)
     if refusal is not None:
         return refusal
     if not answer.by_model:
         clean = redact(answer.text)
-        return _Written(clean.text, "deterministic", clean.masked)
+        return Written(clean.text, "deterministic", clean.masked)
     clean = redact(clean_prose(answer.text, elided))
     if not clean.text:
         return Refusal.EMPTY
@@ -172,7 +173,7 @@ def _written(
         counter=counter,
         budget_tokens=max(1, budget_tokens - FRAME_TOKENS),
     )
-    return _Written(text, "model", clean.masked, len(clean.text))
+    return Written(text, "model", clean.masked, len(clean.text))
 
 
 def merge(
@@ -202,7 +203,7 @@ def merge(
         answer = SummaryAnswer(write_summary(sections, elided, counter=counter, budget_tokens=room))
     else:
         answer = summariser.summarise(source_of_summaries(results), room)
-    written = _written(answer, sections, elided, counter=counter, budget_tokens=budget_tokens)
+    written = written_from(answer, sections, elided, counter=counter, budget_tokens=budget_tokens)
     if isinstance(written, Refusal):
         return written
     before = sum(result.tokens_after for result in results)
@@ -246,7 +247,9 @@ __all__ = [
     "Range",
     "Sections",
     "Surroundings",
+    "Written",
     "merge",
     "read_source",
     "summarise",
+    "written_from",
 ]

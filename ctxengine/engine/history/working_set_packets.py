@@ -2,35 +2,25 @@
 
 A stored packet stands in a request only where the plan wants exactly its range. One that is to reach further grows from the
 longest stored one over the same first turn, and so reads what is new alone.
+
+Which of several over one range: in requests the newest stands, as it was made because none before it would do, by hand or in a
+smaller room. Not so one that a job wrote ahead of its plan and that came too late: it is kept in reserve behind the one that
+stood before it, so that its arrival moves no byte. A longer packet grows from one that a model wrote, where there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxengine.engine.canonical import digest_of
 from ctxengine.engine.compaction.acts import HandForm
-from ctxengine.engine.compaction.deterministic import merged, sections_of, write_summary
-from ctxengine.engine.compaction.packet import FRAME_TOKENS, PACKET_REASON, CompactionResult, Packet
-from ctxengine.engine.compaction.soundness import Refusal, too_large
-from ctxengine.engine.compaction.source import SummarySource
-from ctxengine.engine.compaction.summarise import (
-    LedgerSummariser,
-    Range,
-    Surroundings,
-    read_source,
-    summarise,
-)
+from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult, Packet
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
-from ctxengine.engine.ports import SessionLog, TokenCounter
-from ctxengine.engine.redaction.redact import redact
-
-_TRIES = 4
+from ctxengine.engine.ports import SessionLog
 
 
 class StoredPacket(NamedTuple):
@@ -52,17 +42,68 @@ class PacketStore(NamedTuple):
         return not any(first <= last and start <= through for start, last in self.held_out)
 
     def over(self, first: int, through: int, most_tokens: int) -> Sequence[EventRecord]:
-        """Those over exactly this range that are small enough, newest first."""
+        """Those over exactly this range that are small enough, in the order in which they may stand."""
+        return self._to_stand((first, through), most_tokens)
+
+    def longest(self, first: int, through: int, most_tokens: int) -> Sequence[EventRecord]:
+        """Those over the same first event that end earlier and are small enough, the longest first, as they may stand."""
+        ends = {_range(e)[1] for e in self.events if _range(e)[0] == first}
         return [
             event
-            for event in self.events
-            if _range(event) == (first, through) and event.payload["tokens_after"] <= most_tokens
+            for end in sorted(ends, reverse=True)
+            if end < through
+            for event in self._to_stand((first, end), most_tokens)
         ]
 
     def shorter(self, first: int, through: int) -> Sequence[EventRecord]:
-        """Those over the same first event that end earlier, the longest first."""
+        """Those over the same first event that end earlier, as one that reaches further is to grow from them."""
         found = [e for e in self.events if _range(e)[0] == first and _range(e)[1] < through]
-        return sorted(found, key=lambda event: (-_range(event)[1], -event.sequence))
+        return sorted(found, key=lambda e: (-_range(e)[1], not is_told(e), -e.sequence))
+
+    def to_refit(self, first: int, through: int) -> Sequence[EventRecord]:
+        """Those over exactly this range that hold a model's prose, newest first: where they are only too large, it is kept."""
+        wanted = (first, through)
+        return [e for e in self.events if _range(e) == wanted and e.payload["kind"] == "model"]
+
+    def reserve(self, named: int | None) -> frozenset[int]:
+        """Events of those in reserve.
+
+        Args:
+            named: the packet of the newest plan: it stands, whatever came before it.
+        """
+        return frozenset(
+            int(event.sequence)
+            for event in self.events
+            if event.sequence != named and in_reserve(event, self.events)
+        )
+
+    def reaches(self, first: int, through: int) -> EventRecord | None:
+        """The newest over the same first event that ends at this one or later."""
+        return next(
+            (e for e in self.events if _range(e)[0] == first and _range(e)[1] >= through), None
+        )
+
+    def _to_stand(self, wanted: tuple[int, int], most_tokens: int) -> Sequence[EventRecord]:
+        fitting = [
+            event
+            for event in self.events
+            if _range(event) == wanted and event.payload["tokens_after"] <= most_tokens
+        ]
+        late = [event for event in fitting if in_reserve(event, fitting)]
+        return [*(event for event in fitting if event not in late), *late]
+
+
+def is_told(event: EventRecord) -> bool:
+    """Whether a model wrote this packet itself; one that grew from it only keeps its prose."""
+    return bool(event.payload.get("writer"))
+
+
+def in_reserve(event: EventRecord, made: Iterable[EventRecord]) -> bool:
+    """Whether a job wrote it ahead of a plan, by nobody's wish, when one of these stood over the same turns already."""
+    ahead = is_told(event) and event.run is not None
+    return ahead and any(
+        other.sequence < event.sequence and _range(other) == _range(event) for other in made
+    )
 
 
 def packet_store(log: SessionLog, undone: Collection[int]) -> PacketStore:
@@ -102,22 +143,31 @@ def packet_store(log: SessionLog, undone: Collection[int]) -> PacketStore:
     )
 
 
-def packet_lost(log: SessionLog, since: int, first: int, last: int) -> bool:
-    """Whether an act behind the event `since` takes the packet over this range away: an undoing, or an item left out."""
+def packet_lost(
+    log: SessionLog, since: int, first: int, last: int, *, packet: int | None = None
+) -> bool:
+    """Whether an act behind the event `since` takes the packet over this range away: an undoing, or an item left out.
+
+    Args:
+        packet: the event of the packet itself, where there is one.
+    """
     undoing, marking = (
         log.newest(type) for type in (EventType.COMPACTION_UNDONE, EventType.PRESENTATION_SET)
     )
     if undoing is not None and undoing.sequence > since:
         undone = {
-            event.payload["compaction"]
+            event.payload["compaction"]: event.sequence
             for event in log.every(EventType.COMPACTION_UNDONE)
             if event.sequence > since
         }
-        for event in log.every(EventType.COMPACTED):
-            if event.sequence in undone and event.payload["reason"] == PACKET_REASON:
-                start, end = _range(event)
-                if first <= end and start <= last:
-                    return True
+        made = [e for e in log.every(EventType.COMPACTED) if e.payload["reason"] == PACKET_REASON]
+        for event in made:
+            start, end = _range(event)
+            at = undone.get(event.sequence)
+            if at is None or not (first <= end and start <= last):
+                continue
+            if event.sequence == packet or _is_missed(log, event, made, at):
+                return True
     if marking is None or marking.sequence <= since:
         return False
     return any(
@@ -129,10 +179,25 @@ def packet_lost(log: SessionLog, since: int, first: int, last: int) -> bool:
     )
 
 
+def undone_with(log: SessionLog, packet: EventRecord, undone: Collection[int]) -> tuple[int, ...]:
+    """Events of the packets that stand no more once this one is taken back: itself, and those that hold its turns too.
+
+    None at all where no request shows anything of it: it waits in reserve, and no longer one has grown from it.
+    """
+    made = [e for e in log.every(EventType.COMPACTED) if e.payload["reason"] == PACKET_REASON]
+    if not _is_missed(log, packet, made, log.head().sequence + 1):
+        return ()
+    alive = packet_store(log, undone).events
+    return tuple(e.sequence for e in alive if _covers(e, *_range(packet)))
+
+
 def _held_out(
     log: SessionLog, made: Sequence[EventRecord], undone: Collection[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Ranges of packets that were taken back; one made by hand afterwards, outside any run, ends that."""
+    """Ranges of packets that were taken back; one made by hand afterwards, outside any run, ends that.
+
+    One in reserve that no request shows anything of holds nothing out.
+    """
     at = {
         event.payload["compaction"]: event.sequence
         for event in log.every(EventType.COMPACTION_UNDONE)
@@ -142,6 +207,7 @@ def _held_out(
         _range(event)
         for event in made
         if event.sequence in at
+        and _is_missed(log, event, made, at[event.sequence])
         and not any(
             other.run is None
             and other.sequence > at[event.sequence]
@@ -150,6 +216,33 @@ def _held_out(
             for other in made
         )
     )
+
+
+def _is_missed(
+    log: SessionLog, event: EventRecord, made: Iterable[EventRecord], undone_at: int
+) -> bool:
+    """Whether requests showed something of a packet when it was taken back.
+
+    They did not of one in reserve that stood in no plan, unless a longer one had gone on from its prose.
+    """
+    start, end = _range(event)
+    return (
+        not in_reserve(event, made)
+        or _stood(log, event)
+        or any(
+            event.sequence < other.sequence < undone_at
+            and other.payload["kind"] == "model"
+            and _range(other)[0] == start
+            and _range(other)[1] > end
+            for other in made
+        )
+    )
+
+
+def _stood(log: SessionLog, event: EventRecord) -> bool:
+    """Whether a plan showed it: one in reserve does stand where the room is too small for those before it."""
+    plans = log.every(EventType.WORKING_SET_PLANNED)
+    return any(plan.payload["packet"] == event.sequence for plan in plans)
 
 
 def _covers(event: EventRecord, first: int, last: int) -> bool:
@@ -173,97 +266,6 @@ def first_readable(log: SessionLog, events: Sequence[EventRecord]) -> StoredPack
 
 def _text(log: SessionLog, event: EventRecord) -> str | None:
     return log.body(event.body.id) if event.body is not None else None
-
-
-def write_packet(
-    log: SessionLog,
-    wanted: Range,
-    grown_from: StoredPacket | None,
-    surroundings: Surroundings,
-    *,
-    counter: TokenCounter,
-    budget_tokens: int,
-    excluded: frozenset[str] = frozenset(),
-) -> CompactionResult | Refusal:
-    """A packet over a range, without a model; nothing unsound comes back as a result.
-
-    Args:
-        wanted: the range, with what it would cost as full turns.
-        grown_from: the stored packet over the range's beginning, whose material is taken over.
-        budget_tokens: most tokens of the packet, its frame included.
-        excluded: items an operator left out.
-    """
-    first = wanted.first
-    if grown_from is not None:
-        first = EventSeq(grown_from.result.replaced_through_sequence + 1)
-    source = read_source(
-        log, Range(first, wanted.below, wanted.tokens), surroundings, excluded=excluded
-    )
-    asked = budget_tokens
-    for _ in range(_TRIES):
-        made = _told(source, grown_from, wanted, surroundings, counter, asked)
-        if isinstance(made, Refusal) or made.tokens_after <= budget_tokens:
-            return made
-        # Entries are counted one by one, and together they may come to a little more.
-        asked -= made.tokens_after - budget_tokens + 1
-    return Refusal.OVER_BUDGET
-
-
-def _told(
-    source: SummarySource,
-    grown_from: StoredPacket | None,
-    wanted: Range,
-    surroundings: Surroundings,
-    counter: TokenCounter,
-    budget_tokens: int,
-) -> CompactionResult | Refusal:
-    if grown_from is None:
-        return summarise(
-            source,
-            surroundings,
-            summariser=LedgerSummariser(counter),
-            counter=counter,
-            budget_tokens=budget_tokens,
-        )
-    return _grown(grown_from.result, source, wanted, surroundings, counter, budget_tokens)
-
-
-def _grown(
-    stored: CompactionResult,
-    source: SummarySource,
-    wanted: Range,
-    surroundings: Surroundings,
-    counter: TokenCounter,
-    budget_tokens: int,
-) -> CompactionResult | Refusal:
-    """The stored packet's material and the new turns' as one text; nothing is summarised twice."""
-    sections = merged([stored.sections, sections_of(source)])
-    spans = {span.item_id: span for span in (*stored.elided, *source.elided)}
-    elided = tuple(sorted(spans.values(), key=lambda span: span.item))
-    room = max(1, budget_tokens - FRAME_TOKENS)
-    clean = redact(write_summary(sections, elided, counter=counter, budget_tokens=room))
-    after = counter.text(clean.text) + FRAME_TOKENS
-    refusal = Refusal.EMPTY if not clean.text.strip() else too_large(wanted.tokens, after)
-    if refusal is not None:
-        return refusal
-    constraints = dict.fromkeys((*stored.constraints, *surroundings.constraints))
-    return CompactionResult(
-        summary=clean.text,
-        first_sequence=wanted.first,
-        replaced_through_sequence=wanted.below - 1,
-        source_event_ids=tuple(sorted({*stored.source_event_ids, *source.source_event_ids})),
-        elided=elided,
-        constraints=tuple(constraints),
-        open_tasks=surroundings.open_tasks,
-        turns=stored.turns + source.turns,
-        units=stored.units + source.units,
-        tokens_before=wanted.tokens,
-        tokens_after=after,
-        compactor_version=stored.compactor_version,
-        masked=stored.masked + source.masked + clean.masked,
-        source_sha256=digest_of([stored.source_sha256, source.digest]),
-        sections=sections,
-    )
 
 
 class _Summary(BaseModel):

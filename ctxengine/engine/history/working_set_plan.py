@@ -30,12 +30,12 @@ from ctxengine.engine.history.working_set import (
     WorkingSet,
     plan_working_set,
 )
+from ctxengine.engine.history.working_set_packet_text import PacketGround, write_packet
 from ctxengine.engine.history.working_set_packets import (
     PacketStore,
     first_kept,
     first_readable,
     packet_store,
-    write_packet,
 )
 from ctxengine.engine.history.working_set_record import (
     PlannedSet,
@@ -370,12 +370,7 @@ def _covered(
             return Planned(_standing(record, next_sequence, through, costs), made)
         refused = made.value
     # Nothing that failed takes the place of what stood before (design 7.9): the longest packet stays, a line tells the rest.
-    short = [
-        event
-        for event in store.shorter(first, through)
-        if event.payload["tokens_after"] <= record.room.packet
-    ]
-    kept = first_kept(planning.log, short)
+    kept = first_kept(planning.log, store.longest(first, through, record.room.packet))
     record = record.model_copy(update={"refused": refused})
     if kept is None:
         return Planned(record)
@@ -395,19 +390,24 @@ def _made(
     if not record.room.packet:
         return Refusal.NO_ROOM
     covered = costs[record.behind : record.packet_through]
-    return write_packet(
+    ground = PacketGround(
         planning.log,
         Range(
             EventSeq(first),
             EventSeq(record.told_last + 1),
             sum(turn.full for turn in covered),
         ),
-        first_readable(planning.log, store.shorter(first, record.told_last)),
+        first_readable(planning.log, _to_grow_from(store, first, record.told_last)),
         planning.surroundings,
-        counter=planning.counter,
-        budget_tokens=record.room.packet,
-        excluded=frozenset(planning.marks.excluded),
+        planning.counter,
+        frozenset(planning.marks.excluded),
     )
+    return write_packet(ground, budget_tokens=record.room.packet)
+
+
+def _to_grow_from(store: PacketStore, first: int, through: int) -> Sequence[EventRecord]:
+    """Packets whose material may be taken over, the best first: one of just this range that a model's prose makes too large."""
+    return [*store.to_refit(first, through), *store.shorter(first, through)]
 
 
 def _standing(

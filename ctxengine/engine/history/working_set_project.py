@@ -33,6 +33,7 @@ from ctxengine.engine.history.working_set_record import (
     Stretch,
     planned_at,
 )
+from ctxengine.engine.history.working_set_sent import repeats_apart
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
 from ctxengine.engine.items import Unit
@@ -41,7 +42,7 @@ from ctxengine.engine.ports import SessionLog, TokenCounter, UnitIndex
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.turns.card import TurnCard, cards_text
 from ctxengine.engine.turns.closed import ClosedTurns, cards_of, closed_turns
-from ctxengine.engine.turns.record import closed_record
+from ctxengine.engine.turns.record import Repeats, closed_record
 from ctxengine.engine.turns.reopened import LEFT_OUT
 
 ClosedUnits = MutableMapping[EventSeq, tuple[Unit, Unit]]
@@ -72,14 +73,17 @@ def project_working_set(
     planned = planned_at(log, inputs.projection) if inputs.projection is not None else None
     cut = EventSeq(min(planned.cut, boundary)) if planned else EventSeq(1)
     once = planned is None or planned.cards_once
-    closing = _Closing(inputs.marks, counter, known if once else None, once)
+    closed = closed_turns(log) if planned else None
+    repeats = _repeats(planned, closed) if planned is not None and closed is not None else {}
+    again = repeats_apart(closed, inputs.excluded) if closed is not None else frozenset()
+    closing = _Closing(inputs.marks, counter, known if once else None, once, repeats, again)
     sent = turns_as_sent(log, planned) if planned else ()
     history = closing.history(log.units(cut, boundary), sent)
     blocks = blocks_from(log, [b for turn in sent for b in turn.blocks], excluded=inputs.excluded)
     kept = [(EventSeq(t.first), closing.turns(log, t.promoted)) for t in sent if t.promoted]
     promoted = closing.turns(log, planned.promoted if planned else ())
     closing.done()
-    told = _row_nine(log, session, planned, inputs, counter)
+    told = _row_nine(log, session, planned, closed, inputs, counter)
     line = opening_line(history, log, boundary)
     opening = told.texts or ([line] if line else [])
     text = "\n".join(opening)
@@ -113,6 +117,13 @@ def project_working_set(
     )
 
 
+def _repeats(planned: PlannedSet, closed: ClosedTurns) -> Repeats:
+    """What the whole turns of a plan show again in fences."""
+    whole = range(planned.full_from, planned.turns + 1)
+    brought = [turn.number for turn in (*planned.promoted, *planned.kept)]
+    return closed.repeats([*brought, *whole])
+
+
 def _tokens(units: Sequence[Unit]) -> int:
     return sum(unit.tokens for unit in units)
 
@@ -125,8 +136,17 @@ class _Closing:
     """Closes units, each of them once as long as `known` is kept."""
 
     def __init__(
-        self, marks: Marks, counter: TokenCounter, known: ClosedUnits | None, once: bool
+        self,
+        marks: Marks,
+        counter: TokenCounter,
+        known: ClosedUnits | None,
+        once: bool,
+        repeats: Repeats,
+        again: frozenset[int],
     ) -> None:
+        self._repeats = repeats
+        self._again = again
+        """Units whose cards stand again, as an operator left something of their turn out."""
         self._marks = marks
         self._counter = counter
         self._known = known
@@ -157,11 +177,19 @@ class _Closing:
         return [self._one(unit) for unit in present(units, self._marks, self._counter)]
 
     def _one(self, unit: Unit) -> Unit:
+        if unit.sequence in self._repeats:
+            # Few: their form hangs on the turn's close as well, so it is not kept.
+            return self._record(unit)
         kept = self._known.get(unit.sequence) if self._known is not None else None
         if kept is None or (kept[0] is not unit and kept[0] != unit):
-            kept = (unit, closed_record([unit], self._counter, once=self._once)[0])
+            kept = (unit, self._record(unit))
         self._used[unit.sequence] = kept
         return kept[1]
+
+    def _record(self, unit: Unit) -> Unit:
+        once = self._once and unit.sequence not in self._again
+        (record,) = closed_record([unit], self._counter, once=once, repeats=self._repeats)
+        return record
 
     def done(self) -> None:
         """Keep what was used and let go of the rest."""
@@ -174,11 +202,12 @@ def _row_nine(
     log: SessionLog,
     session: SessionFacts,
     planned: PlannedSet | None,
+    closed: ClosedTurns | None,
     inputs: StepInputs,
     counter: TokenCounter,
 ) -> _Told:
     told = _Told([], [], erased=False)
-    if planned is None:
+    if planned is None or closed is None:
         return told
     key, erased = session.nonce_key, False
     if planned.handoff is not None:
@@ -196,7 +225,6 @@ def _row_nine(
         gap = _gap(log, planned)
         told.texts.append(gap_text(gap))
         told.spans.extend(_gap_spans(gap, planned))
-    closed = closed_turns(log)
     numbers = _card_turns(planned)
     cards = cards_of(log, numbers, closed=closed)
     if numbers:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ctxengine.engine.events import EventType
+from ctxengine.engine.history.left_out import turns_left_out
 from ctxengine.engine.history.sent_record import AsSent, turns_as_sent
 from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.history.working_set import SMALL_ROOM
@@ -24,7 +25,7 @@ from ctxengine.engine.history.working_set_record import (
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.ports import SessionLog
-from ctxengine.engine.turns.closed import ClosedTurns
+from ctxengine.engine.turns.closed import ClosedTurns, closed_turns
 
 SENT_TURNS, SENT_ROOM = 3, 4 * SMALL_ROOM
 """Turns stand as sent where the room (tokens) holds so many of the size seen lately, and at least so much: in a smaller one
@@ -242,11 +243,21 @@ def as_sent_in(log: SessionLog, inputs: StepInputs) -> list[tuple[int, int]]:
     return [(turn.first, turn.last) for turn in turns_as_sent(log, record)]
 
 
-def cards_twice_in(log: SessionLog, inputs: StepInputs) -> bool:
-    """Whether a card that a response shows twice stands twice in a recorded request's closed turns."""
+def cards_twice_in(log: SessionLog, inputs: StepInputs, units: Collection[int]) -> Collection[int]:
+    """Those of these units of which a recorded request shows the closed form with cards that stood before once more.
+
+    Under the plans of earlier days these are all; else those of turns of which an operator left something out.
+    """
     if inputs.engine != "working_set" or inputs.projection is None:
-        return False
-    return not planned_at(log, inputs.projection).cards_once
+        return ()
+    if not planned_at(log, inputs.projection).cards_once:
+        return units
+    return frozenset(units) & repeats_apart(closed_turns(log), inputs.excluded)
+
+
+def repeats_apart(closed: ClosedTurns, excluded: Collection[str]) -> frozenset[int]:
+    """Units that show a card again in a turn of which something was left out: it may have been the card's first showing."""
+    return frozenset(closed.repeats(turns_left_out(closed, excluded)))
 
 
 def _named(text: str | None) -> set[int]:

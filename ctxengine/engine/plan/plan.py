@@ -21,10 +21,11 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.wire.base import WirePrefix, WireRenderer, WireTool
 
-BUILDER_VERSION = "builder@2"
+BUILDER_VERSION = "builder@3"
 
-SAME_BYTES = frozenset({"builder@1", BUILDER_VERSION})
-"""Builders whose requests this one rebuilds to the same bytes."""
+SAME_BYTES = frozenset({"builder@1", "builder@2", BUILDER_VERSION})
+"""Builders whose requests this one rebuilds to the same bytes, but for attachments and blocks that it writes otherwise: where
+they stand, a request is one of a retired builder (design 7.7)."""
 
 
 class ClassTokens(BaseModel):

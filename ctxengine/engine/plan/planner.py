@@ -118,7 +118,6 @@ def resolve_plan(
             "warnings": (
                 *request.notes,
                 *unserved,
-                *_packet_warnings(request),
                 *warnings,
                 *_skill_warnings(draft),
             ),
@@ -311,16 +310,6 @@ def _hint(name: str) -> str:
     if name == BudgetClass.TOOLS.value:
         return "Shorten descriptions and schemas, defer tools, or raise the class in the session's policy."
     return "Shorten it, or raise the class in the session's policy."
-
-
-def _packet_warnings(request: PlanRequest) -> list[str]:
-    """What the policy asks of a model and this engine does without one."""
-    if request.engine != "working_set" or request.policy.compaction != "model":
-        return []
-    return [
-        "No model is asked for the packets of this engine: the policy's `compaction: model` has no effect on them, and each is "
-        "taken from the ledger, as under `deterministic`."
-    ]
 
 
 def _skill_warnings(plan: Plan) -> list[str]:

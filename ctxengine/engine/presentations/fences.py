@@ -72,6 +72,15 @@ def without_shown(text: str, shown: Collection[str]) -> str:
     return "".join([*kept, text[at:]]).strip()
 
 
+def payloads_in(text: str) -> tuple[str, ...]:
+    """Payload digests of all fenced cards of a message, in order."""
+    return tuple(
+        payload_sha256(canonical_payload(parse(fence.payload)))
+        for block in _blocks(text)
+        if (fence := _read(block)) is not None
+    )
+
+
 def without_repeats(text: str, shown: set[str]) -> str:
     """A message with each card once: without fences whose payload was shown before them, in it or elsewhere.
 

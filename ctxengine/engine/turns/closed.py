@@ -68,6 +68,18 @@ class ClosedTurns(NamedTuple):
         """Newest event of the newest closed turn; 0 before the first."""
         return EventSeq(self.events[-1].payload["last"]) if self.events else EventSeq(0)
 
+    def repeats(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
+        """What the fences of these turns' responses show again, by the event that opens the unit (`record.Repeats`).
+
+        Noted at the close since cards stand once in a turn's record; older closes note nothing, and their records stay.
+        """
+        return {
+            int(unit): digests
+            for number in numbers
+            if (event := self.event(number)) is not None
+            for unit, digests in event.payload.get("repeats", {}).items()
+        }
+
     def event(self, number: int) -> EventRecord | None:
         """The event of a turn; None where no turn of that number is closed."""
         return self.events[number - 1] if 1 <= number <= len(self.events) else None

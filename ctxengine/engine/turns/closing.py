@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ctxengine.engine.derive import text_of_item
@@ -24,7 +25,7 @@ from ctxengine.engine.turns.index_text import index_terms
 from ctxengine.engine.turns.own_words import OwnWords
 from ctxengine.engine.turns.postings import TurnTerms
 from ctxengine.engine.turns.presentation import PresentationRecord
-from ctxengine.engine.turns.record import closed_record
+from ctxengine.engine.turns.record import closed_record, repeats_in
 from ctxengine.engine.turns.terms import found_by
 from ctxengine.engine.turns.turn import Turn
 
@@ -59,7 +60,8 @@ def closing_of(
     """
     narration, trust = _narration(turn, words, outcome)
     narration = without_shown(narration, {shown.payload_sha256 for shown in presentations})
-    full = sum(unit.tokens for unit in closed_record(turn.units, counter))
+    repeats = repeats_in(turn.units, presentations)
+    full = sum(unit.tokens for unit in closed_record(turn.units, counter, repeats=repeats))
     card = card_of(
         turn,
         outcome=outcome,
@@ -78,7 +80,7 @@ def closing_of(
             " ".join([*reading.domains, *reading.entities]) if reading.source == "runtime" else ""
         )
     terms = index_terms(turn, asked=asked, words=words, shown=shown)
-    draft = _draft(turn, card, counter, owner)
+    draft = _draft(turn, card, counter, owner, repeats=repeats)
     return Closing(card, draft, TurnTerms(turn.number, terms))
 
 
@@ -117,7 +119,13 @@ def bare_closing_of(turn: Turn, *, outcome: str, counter: TokenCounter, owner: s
 
 
 def _draft(
-    turn: Turn, card: TurnCard, counter: TokenCounter, owner: str, *, bare: bool = False
+    turn: Turn,
+    card: TurnCard,
+    counter: TokenCounter,
+    owner: str,
+    *,
+    bare: bool = False,
+    repeats: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> EventDraft:
     return EventDraft(
         type=EventType.TURN_CLOSED,
@@ -136,7 +144,10 @@ def _draft(
             "trust": card.trust.value,
             "version": card.version,
         }
-        | ({"bare": True} if bare else {}),
+        | ({"bare": True} if bare else {})
+        | (
+            {"repeats": {str(unit): [*known] for unit, known in repeats.items()}} if repeats else {}
+        ),
         body=card.model_dump_json(),
         owner=owner,
     )

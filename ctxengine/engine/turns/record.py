@@ -1,19 +1,23 @@
 """The full record of a closed turn: as it was, reasoning gone, every result as its digest (capacity spec 3 and 10).
 
-A card that a response shows twice, by a call and in a fence beside it or in two fences, stands in its record once.
+A card that a response shows twice, by a call and in a fence beside it or in two fences, stands in its record once. So does one
+that a later response of the turn shows in a fence again: which fences these are is noted at the turn's close. Where a response
+holds nothing else, it keeps them, for it would be gone.
 
 Calls and results stay real pairs, since later turns imitate what the assistant's role shows. A closed record never changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.derive import ENVELOPE_TOKENS, text_of_item
 from ctxengine.engine.evidence.digest import Shape, digest_of
 from ctxengine.engine.evidence.digest.make import reference_line
+from ctxengine.engine.ids import parse_item_id
 from ctxengine.engine.items import (
     FilePart,
     ForeignPart,
@@ -26,41 +30,101 @@ from ctxengine.engine.items import (
 )
 from ctxengine.engine.lexeme import LexemeError, parse
 from ctxengine.engine.ports import TokenCounter
-from ctxengine.engine.presentations.fences import without_repeats
+from ctxengine.engine.presentations.fences import payloads_in, without_repeats
 from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
+from ctxengine.engine.turns.presentation import PresentationRecord
 
 CARDS_TWICE = "digest@1"
 """Name under which the digest of a unit is kept whose record held a card twice, as plans of `working-set@1` showed it."""
 
 
+Repeats = Mapping[int, Collection[str]]
+"""By the event that opens a unit: payload digests of cards that stand before it in its turn and that its fences show again."""
+
+
+def repeats_in(units: Sequence[Unit], shown: Sequence[PresentationRecord]) -> dict[int, list[str]]:
+    """What the responses of one turn show in fences that an earlier response of it has shown, by a call or in a fence.
+
+    Args:
+        shown: the turn's cards. A fence whose payload made none is plain text, and so is its repetition.
+    """
+    made = [(parse_item_id(card.source).sequence, card.payload_sha256) for card in shown]
+    cards = {digest for _, digest in made}
+    found: dict[int, list[str]] = {}
+    fenced: set[str] = set()
+    for unit in units if cards else ():
+        own = cards.intersection(_fenced(unit))
+        again = own & (fenced | {digest for sequence, digest in made if sequence < unit.sequence})
+        if again:
+            found[unit.sequence] = sorted(again)
+        fenced |= own
+    return found
+
+
+def _fenced(unit: Unit) -> list[str]:
+    return [
+        digest
+        for item in unit.items
+        if _may_hold_a_fence(item)
+        for part in item.parts
+        if isinstance(part, TextPart)
+        for digest in payloads_in(part.text)
+    ]
+
+
 def closed_record(
-    units: Sequence[Unit], counter: TokenCounter, *, once: bool = True
+    units: Sequence[Unit],
+    counter: TokenCounter,
+    *,
+    once: bool = True,
+    repeats: Repeats = MappingProxyType({}),
 ) -> tuple[Unit, ...]:
     """The units of a closed turn with each result in its digest form, counted anew.
 
     Args:
         once: whether a card that a response shows twice stands once; it stood twice under plans of `working-set@1`.
+        repeats: what the turn's close noted of fences that repeat a card of an earlier response.
     """
-    return tuple(_closed(unit, counter, once) for unit in units)
+    return tuple(
+        _closed(unit, counter, once=once, before=repeats.get(unit.sequence, ())) for unit in units
+    )
 
 
-def _closed(unit: Unit, counter: TokenCounter, once: bool) -> Unit:
+def _closed(unit: Unit, counter: TokenCounter, *, once: bool, before: Collection[str]) -> Unit:
     items = [
         _digested(item, counter) if item.kind is ItemKind.TOOL_RESULT else item
-        for item in (_told_once(unit.items, counter) if once else unit.items)
+        for item in (_told_once(unit.items, counter, before) if once else unit.items)
     ]
     return unit if items == list(unit.items) else unit_of(items)
 
 
-def _told_once(items: Sequence[Item], counter: TokenCounter) -> Sequence[Item]:
-    """The items without fences that repeat a card of the same response."""
+def _told_once(
+    items: Sequence[Item], counter: TokenCounter, before: Collection[str]
+) -> Sequence[Item]:
+    """The items without fences that repeat a card of the same response, or one that stands before it."""
     if not any(_may_hold_a_fence(item) for item in items):
         return items
-    shown = {_payload(item) for item in items if item.kind is ItemKind.TOOL_CALL}
+    own = {_payload(item) for item in items if item.kind is ItemKind.TOOL_CALL}
+    told = _each_once(items, own | set(before), counter)
+    if before and not any(map(_says_something, told)):
+        return _each_once(items, own, counter)
+    return told
+
+
+def _each_once(items: Sequence[Item], shown: set[str], counter: TokenCounter) -> Sequence[Item]:
     return [
         _without_repeats(item, shown, counter) if _may_hold_a_fence(item) else item
         for item in items
     ]
+
+
+def _says_something(item: Item) -> bool:
+    """Whether a response with this item alone would still be one."""
+    if item.kind is ItemKind.TOOL_CALL:
+        return True
+    return item.kind is ItemKind.ASSISTANT_MESSAGE and any(
+        not isinstance(part, TextPart) or bool(part.text.strip()) for part in item.parts
+    )
 
 
 def _may_hold_a_fence(item: Item) -> bool:

@@ -22,7 +22,7 @@ from ctxengine.engine.errors import LayoutBreach
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Unit
 from ctxengine.engine.memo import BuildMemo
-from ctxengine.engine.plan.plan import BUILDER_VERSION, SAME_BYTES, Plan
+from ctxengine.engine.plan.plan import BUILDER_VERSION, Plan
 from ctxengine.engine.ports import UnitSums
 from ctxengine.engine.request import CheckpointInput, ModelRequest, RecordedDigest
 from ctxengine.engine.step import Memory, SessionFacts, StepInputs, inputs_of, prepare
@@ -195,8 +195,8 @@ class _Builder:
 
     def fill(self, row: RequestRow, run: RunRow, wanted: StepInputs) -> ModelRequest:
         """Build a row's request and put what came of it into the row."""
-        if wanted.builder not in SAME_BYTES:
-            # The builder that it was outlined for is gone, and never built it.
+        if wanted.builder != BUILDER_VERSION:
+            # The builder that it was outlined for never built it.
             wanted = wanted.model_copy(update={"builder": BUILDER_VERSION})
         floors = Floors(EventSeq(wanted.cut), EventSeq(wanted.pointer))
         prepared = prepare(

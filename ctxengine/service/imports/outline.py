@@ -21,7 +21,7 @@ from ctxengine.engine.history.suffix import suffix_tokens
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import ItemKind
 from ctxengine.engine.manifest import Budget, YieldStep
-from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.plan import BUILDER_VERSION, Plan
 from ctxengine.engine.ports import TokenCounter, UnitSums
 from ctxengine.engine.step import SessionFacts, StepInputs, fixed_frame
 from ctxengine.ledger.models import RunRow, SessionRow
@@ -289,7 +289,7 @@ def shared_inputs(plan: Plan) -> StepInputs:
         boundary=0,
         epoch=_EPOCH,
         engine=plan.engine,
-        builder=plan.builder,
+        builder=BUILDER_VERSION,
         renderer=plan.renderer,
         counter=plan.counter,
         policy=plan.policy.label,

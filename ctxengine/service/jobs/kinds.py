@@ -54,6 +54,10 @@ KINDS: tuple[JobKind, ...] = (
         "Summarise a range of history with a model",
     ),
     JobKind(
+        "compaction.packet", "compaction", f"{_SERVICE}.working_set.packet_job:run", 4, 12,
+        "Write the packet of a range of closed turns with a model",
+    ),
+    JobKind(
         "compaction.boundary", "compaction", f"{_SERVICE}.boundary.job:run", 3, 12,
         "Compact a session of the boundary engine: a provider's window, or a note",
     ),

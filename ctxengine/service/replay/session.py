@@ -28,7 +28,7 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import Prepared, SessionFacts, StepInputs
 from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.memory import MemoryLog
-from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.plan.plan import BUILDER_VERSION, Plan
 from ctxengine.engine.ports import OpenCall
 from ctxengine.engine.request import CheckpointInput, ModelRequest
 from ctxengine.engine.standing import NOTHING_STANDING, Standing, history_acts, standing_of
@@ -243,7 +243,7 @@ class LabSession:
             boundary=self.boundary,
             epoch=plan.epoch,
             engine=plan.engine,
-            builder=plan.builder,
+            builder=BUILDER_VERSION,
             renderer=plan.renderer,
             counter=plan.counter,
             policy=plan.policy.label,

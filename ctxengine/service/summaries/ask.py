@@ -85,7 +85,7 @@ def ask_under_pressure(
     standing = unfinished(actor.tenant_id, key)
     if standing is not None:
         raise AnswerLater(standing)
-    declined = _failed_before(actor, key) or unreachable(plan, wanted)
+    declined = _failed_before(actor, key) or unreachable(plan, wanted.tokens)
     if declined is None:
         raise AnswerLater(enqueue_summary(actor, session_id, wanted))
     if _is_told(log, declined):
@@ -111,7 +111,17 @@ def ask_by_hand(actor: Actor, session_id: UUID, plan: Plan, wanted: WantedSummar
     Raises:
         ServiceError: 409 `no_summariser`, with the provider's code.
     """
-    declined = unreachable(plan, wanted)
+    require_reachable(plan, wanted.tokens)
+    return enqueue_summary(actor, session_id, wanted)
+
+
+def require_reachable(plan: Plan, input_tokens: int) -> None:
+    """Refuse where the model that would write a summary of so much cannot be called.
+
+    Raises:
+        ServiceError: 409 `no_summariser`, with the provider's code.
+    """
+    declined = unreachable(plan, input_tokens)
     if declined is not None:
         raise ServiceError(
             declined.refusal.value,
@@ -121,7 +131,6 @@ def ask_by_hand(actor: Actor, session_id: UUID, plan: Plan, wanted: WantedSummar
             model=declined.asked["model"],
             provider_code=declined.asked["code"],
         )
-    return enqueue_summary(actor, session_id, wanted)
 
 
 def enqueue_summary(actor: Actor, session_id: UUID, wanted: WantedSummary) -> Job:
@@ -138,9 +147,9 @@ def enqueue_summary(actor: Actor, session_id: UUID, wanted: WantedSummary) -> Jo
     )
 
 
-def unreachable(plan: Plan, wanted: WantedSummary) -> _Declined | None:
-    """Why the model that would write it cannot be called; None where it can."""
-    writer = writer_of(plan, input_tokens=wanted.tokens, output_tokens=plan.policy.summary_tokens)
+def unreachable(plan: Plan, input_tokens: int) -> _Declined | None:
+    """Why the model that would write a summary of so much cannot be called; None where it can."""
+    writer = writer_of(plan, input_tokens=input_tokens, output_tokens=plan.policy.summary_tokens)
     try:
         if not may_write(writer.provider, session_provider=plan.provider):
             raise ProviderError("not_allowed", "The operator does not list this provider.")

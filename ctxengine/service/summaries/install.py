@@ -101,7 +101,7 @@ def install(written: Written, outcome: Outcome, facts: dict[str, Any]) -> bool:
         if not _holds(written, state, outcome):
             return False
         with transaction.atomic():
-            _hold(written.context)
+            hold_unless_cancelled(written.context)
             if state.log.lock().sequence != state.head.sequence:
                 continue
             _append(written, state, _up_to_date(outcome, state), facts)
@@ -110,7 +110,7 @@ def install(written: Written, outcome: Outcome, facts: dict[str, Any]) -> bool:
     raise ServiceError("stale_head", 409, "Others appended to this session all the time.")
 
 
-def _hold(context: JobContext) -> None:
+def hold_unless_cancelled(context: JobContext) -> None:
     """Keep the job until the commit, unless somebody wanted its end by now: the heartbeat tells that late."""
     context.hold()
     if context.lease.rows().filter(cancel_asked=True).exists():

@@ -9,32 +9,22 @@ from typing import Any, NoReturn
 
 from ctxengine.engine.compaction.compactor import Outcome
 from ctxengine.engine.compaction.soundness import Refusal
-from ctxengine.providers.adapters.contract import Completion, Prompt, ProviderError
+from ctxengine.providers.adapters.contract import ProviderError
 from ctxengine.service.access import session_of
 from ctxengine.service.compactors import WORDS
 from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.stops import JobFailed
-from ctxengine.service.side_calls import side_call
 from ctxengine.service.specs import ServiceError
+from ctxengine.service.summaries.asking import Asking
 from ctxengine.service.summaries.install import (
     Written,
     install,
     installed_by,
     record_refusal,
-    spend_of,
     weighed,
 )
-from ctxengine.service.summaries.model_choice import Writer, may_write, writer_of
-from ctxengine.service.summaries.prompts import SUMMARY
 from ctxengine.service.summaries.state import look
 from ctxengine.service.summaries.wanted import WantedSummary
-from ctxengine.service.summaries.writer import ModelSummariser
-from ctxengine.service.wiring import counter_of
-
-CALL_SECONDS = 180.0
-"""Longest one call to the writing model may take."""
-
-_UNREACHABLE = frozenset({"no_key", "not_supported", "not_allowed"})
 
 
 def run(context: JobContext) -> dict[str, Any]:
@@ -53,7 +43,6 @@ class _Work:
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._wanted = WantedSummary.model_validate(context.arguments)
-        self._summariser: ModelSummariser | None = None
         if context.job.session_id is None:
             raise JobFailed("not_found", "The job names no session.")
         try:
@@ -61,23 +50,14 @@ class _Work:
             self._state = look(self._session, self._wanted)
         except ServiceError as error:
             raise JobFailed(error.code, error.detail) from error
+        self._asking = Asking(context, self._session, self._state.plan)
 
     def run(self) -> dict[str, Any]:
         """Make and install."""
         if not self._state.serves(self._wanted):
             self._refuse(Refusal.SOURCE_CHANGED)
-        plan = self._state.plan
-        summariser = ModelSummariser(
-            counter=counter_of(plan.provider, plan.model),
-            choose=lambda input_tokens, output_tokens: writer_of(
-                plan, input_tokens=input_tokens, output_tokens=output_tokens
-            ),
-            ask=self._ask,
-            report=self._report,
-        )
-        self._summariser = summariser
         try:
-            outcome = self._compacted(summariser)
+            outcome = self._compacted()
         except ProviderError as error:
             self._failed(error)
         if outcome.refused is not None:
@@ -86,38 +66,12 @@ class _Work:
         verdict = outcome.made[-1].verdict
         if verdict is not None and not (verdict.pays or self._wanted.forced):
             self._refuse(Refusal.DOES_NOT_PAY)
-        return self._install(outcome, summariser)
+        return self._install(outcome)
 
     # --- making ---
 
-    def _ask(self, writer: Writer, prompt: Prompt, version: str) -> Completion:
-        self._context.check()
-        if not may_write(writer.provider, session_provider=self._state.plan.provider):
-            raise ProviderError(
-                "not_allowed",
-                f"{writer.provider} is not listed in CTX_SUMMARY_PROVIDERS and is not the session's own provider.",
-            )
-        return side_call(
-            tenant_id=self._context.actor.tenant_id,
-            provider=writer.provider,
-            prompt=prompt,
-            purpose="summary",
-            prompt_version=version,
-            session_id=self._session.id,
-            job_id=self._context.job.id,
-            timeout_s=CALL_SECONDS,
-            cancelled=self._context.cancelled,
-        )
-
-    def _report(self, done: int, count: int) -> None:
-        at = f"part {min(done + 1, count)} of {count}"
-        self._context.progress(
-            f"asking the model, {at}" if done < count else "checking",
-            5 + 85 * done // max(1, count),
-        )
-
-    def _compacted(self, summariser: ModelSummariser) -> Outcome:
-        compactor = self._state.compactor(summariser)
+    def _compacted(self) -> Outcome:
+        compactor = self._state.compactor(self._asking.summariser)
         if compactor is None:
             return Outcome(refused=Refusal.SOURCE_CHANGED)
         standing = self._state.standing
@@ -134,23 +88,13 @@ class _Work:
 
     # --- ending ---
 
-    def _install(self, outcome: Outcome, summariser: ModelSummariser) -> dict[str, Any]:
+    def _install(self, outcome: Outcome) -> dict[str, Any]:
         self._context.check()
         self._context.progress("installing", 95)
-        spend = spend_of(self._context.job)
-        writer = summariser.writer
+        writer = self._asking.summariser.writer
         if writer is None:
             self._refuse(Refusal.NO_SUMMARISER)
-        facts = {
-            "model": writer.label,
-            "chosen": writer.why,
-            "prompt": SUMMARY,
-            "window": writer.window,
-            "session_window": self._state.plan.window,
-            "fragments": summariser.fragments,
-            "job": str(self._context.job.id),
-            **spend,
-        }
+        facts = self._asking.facts(writer)
         written = Written(self._context, self._session, self._wanted, self._state)
         if not install(written, outcome, facts):
             self._refuse(Refusal.SOURCE_CHANGED)
@@ -158,22 +102,9 @@ class _Work:
 
     def _failed(self, error: ProviderError) -> NoReturn:
         """Let a passing failure be tried again; tell the log about one that stays."""
-        last = self._context.lease.attempt >= self._context.job.max_attempts
-        if error.code == "cancelled" or (error.retryable and not last):
-            raise error
-        refusal = Refusal.SUMMARISER_FAILED
-        if error.code in _UNREACHABLE:
-            refusal = Refusal.NO_SUMMARISER
-        self._refuse(refusal, code=error.code, detail=error.detail)
+        self._refuse(self._asking.refusal_of(error), code=error.code, detail=error.detail)
 
     def _refuse(self, refusal: Refusal, *, code: str = "", detail: str = "") -> NoReturn:
-        writer = self._summariser.writer if self._summariser else None
-        asked = {
-            "job": str(self._context.job.id),
-            "model": writer.label if writer else "",
-            "code": code,
-            **spend_of(self._context.job),
-        }
         written = Written(self._context, self._session, self._wanted, self._state)
-        record_refusal(written, refusal, asked)
+        record_refusal(written, refusal, self._asking.asked(code))
         raise JobFailed(code or refusal.value, detail or WORDS[refusal])

@@ -9,6 +9,8 @@ SUMMARY = "summary@1"
 """Tells a part of a conversation."""
 CONDENSE = "condense@1"
 """Tells several summaries as one."""
+PACKET = "packet@1"
+"""Goes on from the notes of a stored packet with the turns behind it."""
 BOUNDARY_NOTE = "boundary_note@2"
 """Writes the continuation note of the `boundary` engine."""
 

@@ -22,7 +22,7 @@ from ctxengine.providers.adapters.contract import (
     Stop,
 )
 from ctxengine.service.summaries.model_choice import Writer
-from ctxengine.service.summaries.prompts import CONDENSE, SUMMARY, system_prompt
+from ctxengine.service.summaries.prompts import CONDENSE, PACKET, SUMMARY, system_prompt
 from ctxengine.service.wiring import counter_of
 
 SUMMARISER_VERSION = "model-summary@1"
@@ -64,6 +64,8 @@ class ModelSummariser:
     report: Report
     version: str = field(default=SUMMARISER_VERSION, init=False)
     """Recorded with the latest summary: who wrote it, told by which prompt."""
+    prompt: str = field(default=SUMMARY, init=False)
+    """Version of the prompt that told it."""
     writer: Writer | None = field(default=None, init=False)
     """Who wrote the latest one."""
     fragments: int = field(default=0, init=False)
@@ -82,7 +84,8 @@ class ModelSummariser:
             return unsound.answer
 
     def _told(self, source: SummarySource, allowed: int) -> SummaryAnswer:
-        version = CONDENSE if source.retold else SUMMARY
+        told = PACKET if source.earlier else SUMMARY
+        version = self.prompt = CONDENSE if source.retold else told
         input_tokens = sum(part.tokens for part in fragments_of(source, self.counter, _NO_LIMIT))
         writer = self.writer = self.choose(input_tokens, allowed)
         self.version = f"{SUMMARISER_VERSION} {writer.label} {version}"

@@ -9,11 +9,13 @@ from uuid import UUID
 
 from ctxengine.engine.compaction.packet import PACKET_REASON
 from ctxengine.engine.events import EventType
+from ctxengine.engine.history.working_set_packets import packet_store
 from ctxengine.engine.standing import history_acts
 from ctxengine.engine.turns.closed import turn_costs
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.service.access import session_of
 from ctxengine.service.specs import Actor
+from ctxengine.service.undo_compaction import named_packet
 from ctxengine.service.wiring import log_of
 
 
@@ -29,6 +31,14 @@ class PacketRange:
     tokens: int
     undone: bool
     """Whether an operator took it back."""
+    kind: str = "deterministic"
+    """`model` where a model wrote it, or the prose that it goes on from."""
+    writer: str = ""
+    """`provider/model` of the one that wrote it; empty for one that the ledger gave."""
+    reserve: bool = False
+    """Whether it stands in no request, as another over the same turns was there before it."""
+    held_out: bool = False
+    """Whether no request may show it: another over its turns was taken back, or something of them left out since."""
 
 
 def packets_of(*, actor: Actor, session_id: UUID) -> tuple[PacketRange, ...]:
@@ -45,6 +55,9 @@ def _packets(log: PostgresLog) -> tuple[PacketRange, ...]:
     if not made:
         return ()
     undone = history_acts(log).undone
+    store = packet_store(log, undone)
+    kept = {event.sequence for event in store.events}
+    reserve = store.reserve(named_packet(log))
     turns = [(turn.first, turn.last, turn.number) for turn in turn_costs(log)]
     return tuple(
         PacketRange(
@@ -54,6 +67,10 @@ def _packets(log: PostgresLog) -> tuple[PacketRange, ...]:
             event.payload["tokens_before"],
             event.payload["tokens_after"],
             event.sequence in undone,
+            event.payload["kind"],
+            (event.payload.get("writer") or {}).get("model", ""),
+            event.sequence in reserve,
+            event.sequence not in kept,
         )
         for event in sorted(made, key=lambda event: event.sequence)
         if (covered := _covered(turns, event.payload))

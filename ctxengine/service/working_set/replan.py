@@ -81,7 +81,11 @@ def _cause(log: PostgresLog, run: RunRow, before: EventRecord) -> PlanReason | N
         return PlanReason.SECURITY
     record = planned_of(before.payload)
     if record.packet is not None and packet_lost(
-        log, before.sequence, record.behind_through + 1, record.packet_last
+        log,
+        before.sequence,
+        record.behind_through + 1,
+        record.packet_last,
+        packet=record.packet,
     ):
         return PlanReason.BY_HAND
     chosen = log.newest(EventType.LEGS_CHOSEN) if "legs" in run.settings else None

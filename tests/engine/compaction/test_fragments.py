@@ -51,6 +51,17 @@ def a_source(texts: list[str]) -> SummarySource:
     )
 
 
+def test_notes_of_the_turns_before_open_the_first_fragment_alone_and_are_no_part_of_the_digest() -> (
+    None
+):
+    plain = a_source(["What is it?" * 20, "It is this." * 20] * 4)
+    source = plain.model_copy(update={"earlier": "They have begun."})
+    first, *others = fragments_of(source, COUNTER, 200)
+    assert json.loads(first.lines[0]) == {"by": "notes", "text": "They have begun."}
+    assert others and not any("notes" in fragment.text for fragment in others)
+    assert source.model_dump() == plain.model_dump()
+
+
 def places(fragments: tuple[Fragment, ...]) -> list[int]:
     return [unit.sequence for fragment in fragments for unit in fragment.units]
 

@@ -13,7 +13,7 @@ from tests.service.boundary.after_restart import goes_on
 from tests.service.boundary.talking import calls, session, strict_provider, take_turns, unproven
 
 # What the first process wrote must be there for the second.
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 TURNS = 200
 

@@ -14,6 +14,7 @@ from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.sweep import sweep
 from ctxengine.service.side_calls import side_call
 from ctxengine.service.specs import Content, TakeInput
+from ctxengine.service.summaries import asking as summary_asking
 from ctxengine.service.summaries import job as summary_job
 from ctxengine.service.summaries.ask import AnswerLater
 from ctxengine.service.take_input import take_input
@@ -39,7 +40,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
             left.pop()()
         return answer
 
-    monkeypatch.setattr(f"{summary_job.__name__}.side_call", asking)
+    monkeypatch.setattr(f"{summary_asking.__name__}.side_call", asking)
 
 
 def test_under_pressure_a_job_sums_up_first_and_the_next_assemble_projects(settings: Any) -> None:

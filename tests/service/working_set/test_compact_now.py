@@ -15,7 +15,7 @@ from ctxengine.service.compactors import MadeFor, compaction_draft
 from ctxengine.service.specs import Compact, ServiceError, UndoCompaction
 from ctxengine.service.undo_compaction import undo_compaction
 from tests.cast import AT, Runtime
-from tests.service.working_set.test_loop import live, opened, plans, verdicts
+from tests.service.working_set.test_loop import live, lived, opened, plans, verdicts
 
 pytestmark = pytest.mark.django_db
 
@@ -58,8 +58,7 @@ def undo(runtime: Runtime, event: int) -> None:
 
 
 def test_the_packet_made_by_hand_is_the_one_the_next_run_uses() -> None:
-    runtime = opened(6_500)
-    live(runtime, 24)
+    runtime = lived(24)
     before = len(runtime.events(EventType.COMPACTED))
     preview = by_hand(runtime, preview=True)
     assert preview.outcome == "previewed" and preview.event is None

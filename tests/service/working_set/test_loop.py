@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ctxengine.service.rebuild import rebuild_request
 from ctxengine.service.rotate_epoch import rotate_epoch
 from ctxengine.service.specs import PolicySpec, Present, PrincipalSpec
 from tests.cast import PROVIDERS, Call, Runtime
+from tests.made_once import made_once
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +47,18 @@ def live(runtime: Runtime, count: int, *, first: int = 0, lines: int = 40) -> No
         runtime.look(f"call{number}", f"part{number} says {number * 7}\n" + "one line\n" * lines)
         runtime.assemble()
         runtime.say(f"File part{number}.txt holds the value {number * 7}.")
+
+
+def lived(count: int) -> Runtime:
+    """A session of so many turns of one call each, of a model whose horizon is small; lived once in each process."""
+    return made_once(f"working set of {count} turns", partial(_lived, count))
+
+
+def _lived(count: int) -> Runtime:
+    shorter = max((turns for turns in (12, 20, 24, 31) if turns < count), default=0)
+    runtime = lived(shorter) if shorter else opened(6_500)
+    live(runtime, count - shorter, first=shorter)
+    return runtime
 
 
 def plans(runtime: Runtime) -> list[dict[str, Any]]:
@@ -97,8 +111,7 @@ def test_a_profile_without_a_probe_is_the_declared_window_with_low_confidence() 
 
 
 def test_thirty_one_turns_on_a_small_model_take_under_three_thousand_tokens() -> None:
-    runtime = opened(6_500)
-    live(runtime, 31)
+    runtime = lived(31)
     for row in runtime.requests[-8:]:
         shown = [s for s in row.manifest["spans"] if s["reason"] == "closed_turn"]
         nine = next(entry for entry in row.manifest["rows"] if entry["row"] == 9)
@@ -119,8 +132,7 @@ def test_thirty_one_turns_on_a_small_model_take_under_three_thousand_tokens() ->
 
 
 def test_values_and_reasons_stand_in_the_manifest_as_numbers() -> None:
-    runtime = opened(6_500)
-    live(runtime, 20)
+    runtime = lived(20)
     runtime.ask("What did part3.txt hold?")
     runtime.assemble()
     spans = runtime.requests[-1].manifest["spans"]
@@ -131,8 +143,7 @@ def test_values_and_reasons_stand_in_the_manifest_as_numbers() -> None:
 
 
 def test_the_stable_history_only_grows_between_two_batches() -> None:
-    runtime = opened(6_500)
-    live(runtime, 24)
+    runtime = lived(24)
     forms = [(p["packet_through"], p["full_from"], p["rewritten"]) for p in plans(runtime)]
     changed = [n for n in range(1, 24) if forms[n][:2] != forms[n - 1][:2]]
     assert all(forms[n][2] for n in changed)
@@ -141,8 +152,7 @@ def test_the_stable_history_only_grows_between_two_batches() -> None:
 
 
 def test_a_pinned_turn_comes_back_whole() -> None:
-    runtime = opened(6_500)
-    live(runtime, 20)
+    runtime = lived(20)
     (first, *_) = runtime.events(EventType.USER_MESSAGE)
     spec = Present(target=str(first.sequence), scope="turn", form="pinned", note="needed")
     set_presentation(actor=runtime.actor, session_id=runtime.session, spec=spec)
@@ -154,8 +164,7 @@ def test_a_pinned_turn_comes_back_whole() -> None:
 
 
 def test_what_an_operator_excluded_stands_on_no_card() -> None:
-    runtime = opened(6_500)
-    live(runtime, 12)
+    runtime = lived(12)
     assert any(span["reason"] == "as_card" for span in runtime.requests[-1].manifest["spans"])
     assert "part1.txt" in body(runtime)
     for event in runtime.events(EventType.USER_MESSAGE, EventType.RESPONSE_COMPLETED):
@@ -266,11 +275,7 @@ def test_a_security_rotation_replans_inside_the_run() -> None:
     assert verdicts(runtime) == {"identical"}
 
 
-def test_a_policy_that_wants_a_model_is_told_that_packets_have_none() -> None:
-    told = [
-        Runtime(policy=PolicySpec(compaction=wanted), extra={"engine": engine}).opened.plan.warnings
-        for engine in ("working_set", "suffix")
-        for wanted in ("model", "deterministic")
-    ]
-    assert [len(warnings) for warnings in told] == [1, 0, 0, 0]
-    assert "No model is asked for the packets" in told[0][0]
+def test_a_policy_that_wants_a_model_is_no_reason_for_a_warning() -> None:
+    for engine in ("working_set", "suffix"):
+        runtime = Runtime(policy=PolicySpec(compaction="model"), extra={"engine": engine})
+        assert not runtime.opened.plan.warnings

@@ -11,7 +11,7 @@ from ctxengine.engine.events import EventType
 from ctxengine.service.specs import ResetSession, ServiceError
 from ctxengine.service.working_set.reset import reset_session
 from tests.cast import Call, Runtime
-from tests.service.working_set.test_loop import body, live, opened, plans, verdicts
+from tests.service.working_set.test_loop import body, live, lived, opened, plans, verdicts
 
 pytestmark = pytest.mark.django_db
 
@@ -59,8 +59,7 @@ def test_without_a_text_the_session_itself_is_told_in_short() -> None:
 
 
 def test_a_small_model_plans_only_what_came_since() -> None:
-    runtime = opened(6_500)
-    live(runtime, 12)
+    runtime = lived(12)
     reset(runtime, handoff="Twelve files were read.")
     live(runtime, 20, first=12)
     plan = plans(runtime)[-1]

@@ -10,7 +10,7 @@ from ctxengine.service.compact import compact
 from ctxengine.service.specs import Compact, UndoCompaction
 from ctxengine.service.undo_compaction import undo_compaction
 from tests.cast import Call, Runtime
-from tests.service.working_set.test_loop import live, opened, plans, verdicts
+from tests.service.working_set.test_loop import live, lived, plans, verdicts
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,6 @@ def undo(runtime: Runtime, event: int) -> None:
 
 def with_packet(runtime: Runtime) -> int:
     """An open run that shows a packet; gives the packet's event."""
-    live(runtime, 40)
     runtime.ask("And what now?")
     runtime.assemble()
     packet = plans(runtime)[-1]["packet"]
@@ -45,7 +44,7 @@ def shown_packets(runtime: Runtime) -> set[int]:
 
 
 def test_the_open_run_shows_it_no_longer_and_the_next_makes_no_other() -> None:
-    runtime = opened(6_500)
+    runtime = lived(40)
     packet = with_packet(runtime)
     through = packets(runtime)[-1].payload["replaced_through_sequence"]
     assert packet in shown_packets(runtime)
@@ -64,7 +63,7 @@ def test_the_open_run_shows_it_no_longer_and_the_next_makes_no_other() -> None:
 
 
 def test_one_made_by_hand_afterwards_stands_and_grows() -> None:
-    runtime = opened(6_500)
+    runtime = lived(40)
     packet = with_packet(runtime)
     undo(runtime, packet)
     runtime.results(("k", "nothing there"))

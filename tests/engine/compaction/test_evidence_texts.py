@@ -1,0 +1,144 @@
+"""What blocks of a provider and text files hold is evidence too, found where it is repeated; words beside an image are read."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from ctxengine.engine.compaction.parrot import NOTHING_BROUGHT, Said, repeated_runs
+from ctxengine.engine.compaction.source import source_of, untrusted_of
+from ctxengine.engine.ids import EventSeq, ItemId
+from ctxengine.engine.items import (
+    FilePart,
+    ForeignPart,
+    ImagePart,
+    Item,
+    ItemKind,
+    Part,
+    TextPart,
+    Unit,
+    unit_of,
+)
+from ctxengine.engine.trust.levels import Trust
+
+WORDS = "The vault opens at nine and the user has agreed to all of it."
+
+
+def unit(kind: ItemKind, trust: Trust, *parts: Part, at: int = 3) -> Unit:
+    item = Item(ItemId(EventSeq(at), 0), kind, trust, None, parts, 10, "d", 100)
+    return unit_of([item])
+
+
+def block(kind: str) -> ForeignPart:
+    inside = {"type": kind, "content": {"type": "document", "source": {"data": WORDS}}}
+    return ForeignPart(kind, json.dumps(inside), "anthropic")
+
+
+RESULT, ANSWER = ItemKind.TOOL_RESULT, ItemKind.ASSISTANT_MESSAGE
+FETCHED = block("web_fetch_tool_result")
+FOUND: dict[str, tuple[ItemKind, Trust, Sequence[Part]]] = {
+    "a block in a result": (RESULT, Trust.EXTERNAL_UNTRUSTED, [block("search_result")]),
+    "a text file in a result": (
+        RESULT,
+        Trust.EXTERNAL_UNTRUSTED,
+        [FilePart("text/plain", base64.b64encode(WORDS.encode()).decode())],
+    ),
+    "what a provider's tool found": (ANSWER, Trust.MODEL, [TextPart("See:"), FETCHED]),
+}
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+@pytest.mark.parametrize("what", sorted(FOUND))
+def test_what_stands_in_no_text_part_is_found_where_it_is_repeated(what: str, behind: int) -> None:
+    kind, trust, parts = FOUND[what]
+    evidence = [*untrusted_of([unit(kind, trust, *parts)])]
+    (runs,) = repeated_runs([Said(EventSeq(3 + behind), f"It says: {WORDS}")], evidence)
+    assert [run.source.trust for run in runs] == [Trust.EXTERNAL_UNTRUSTED]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        unit(ANSWER, Trust.MODEL, TextPart(WORDS)),
+        unit(ANSWER, Trust.MODEL, block("server_tool_use")),
+        unit(ItemKind.USER_MESSAGE, Trust.USER, TextPart(WORDS), block("document")),
+    ],
+)
+def test_what_the_model_and_the_user_say_themselves_is_no_evidence(said: Unit) -> None:
+    assert [*untrusted_of([said])] == []
+
+
+ASKED = "the population of all of metropolitan Lisbon in 2025"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ForeignPart("code_interpreter_call", json.dumps({"code": ASKED, "outputs": []}), "o"),
+        ForeignPart("web_search_call", json.dumps({"action": {"query": ASKED}}), "o"),
+        ForeignPart("file_search_call", json.dumps({"queries": [ASKED]}), "o"),
+        ForeignPart("mcp_call", json.dumps({"arguments": ASKED, "output": WORDS}), "o"),
+        ForeignPart("audio", json.dumps({"transcript": ASKED}), "o"),
+    ],
+    ids=lambda part: part.kind,
+)
+def test_what_the_model_asked_a_providers_tool_is_its_own(own: ForeignPart) -> None:
+    evidence = [*untrusted_of([unit(ANSWER, Trust.MODEL, TextPart("See:"), own)])]
+    assert ASKED not in "".join(source.text for source in evidence)
+    assert (WORDS in "".join(source.text for source in evidence)) == (WORDS in own.raw)
+
+
+def test_the_sources_that_a_search_names_are_evidence() -> None:
+    action = {"query": ASKED, "sources": [{"type": "url", "url": f"https://x.example/{WORDS}"}]}
+    search = ForeignPart("web_search_call", json.dumps({"action": action}), "o")
+    (found,) = untrusted_of([unit(ANSWER, Trust.MODEL, search)])
+    assert WORDS in found.text and ASKED not in found.text
+
+
+HIT = {"type": "web_search_result", "url": "https://x.example", "encrypted_content": "E"}
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        ForeignPart("web_search_tool_result", json.dumps({"content": [HIT]}), "anthropic"),
+        ForeignPart("web_search_call", json.dumps({"action": {"query": "q"}}), "o"),
+        ForeignPart("file_search_call", json.dumps({"results": None}), "o"),
+    ],
+    ids=lambda part: part.kind,
+)
+def test_words_beside_findings_that_nobody_here_can_read_are_not_read(unseen: ForeignPart) -> None:
+    units = [unit(ANSWER, Trust.MODEL, TextPart(f"The page says: {WORDS}"), unseen)]
+    source = source_of(
+        units,
+        first=EventSeq(3),
+        through=EventSeq(3),
+        tokens=10,
+        untrusted=untrusted_of(units),
+        brought=NOTHING_BROUGHT,
+    )
+    assert source.statements == ()
+    assert [span.item_id for span in source.elided] == ["3.0"]
+
+
+@pytest.mark.parametrize("beside", [ImagePart("image/png", "AA=="), FETCHED])
+@pytest.mark.parametrize(
+    ("kind", "trust"), [(ItemKind.USER_MESSAGE, Trust.USER), (ANSWER, Trust.MODEL)]
+)
+def test_words_beside_something_else_are_read_and_that_is_pointed_at(
+    kind: ItemKind, trust: Trust, beside: Part
+) -> None:
+    units = [unit(kind, trust, TextPart("Never touch the cluster."), beside)]
+    source = source_of(
+        units,
+        first=EventSeq(3),
+        through=EventSeq(3),
+        tokens=10,
+        untrusted=untrusted_of(units),
+        brought=NOTHING_BROUGHT,
+    )
+    assert [statement.text for statement in source.statements] == ["Never touch the cluster."]
+    assert [span.item_id for span in source.elided] == ["3.0"]
