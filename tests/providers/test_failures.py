@@ -135,7 +135,7 @@ NUMBERED |= {
         8_192,
     ),
     "qwen": ("Range of input length should be [1, 30720]", None, 30_720),
-    "lm studio": (
+    "a desktop runner": (
         "Trying to keep the first 5000 tokens. However, the model is loaded with context length of only 4096 tokens",
         None,
         4_096,
