@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, tiles_of
+from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs, tiles_of
 from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.working_set_packets import PacketStore, packet_store
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.standing import history_acts, standing_of
 from ctxengine.engine.step import fixed_frame, floors_of
+from ctxengine.ledger.log import PostgresLog
+from ctxengine.ledger.models import SessionRow
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.coverage import Covered, covered_by, planned_coverage
 from ctxengine.service.specs import Actor
@@ -108,46 +110,45 @@ def compactions_of(*, actor: Actor, session_id: UUID) -> Compactions:
     """
     session = session_of(actor, session_id)
     log = log_of(session)
-    plan = plan_from(log, plan_row_of(session))
-    total = fixed_frame(plan, 1_000_000).total
+    acts = history_acts(log)
+    planned = session.engine in PLANNED_ENGINES
+    store = packet_store(log, acts.undone) if planned else PacketStore(())
+    return Compactions(
+        tuple(_lines(log, acts, store, named_packet(log) if planned else None)),
+        planned_coverage(log, store.events) if planned else _cut_coverage(session, log, acts),
+        tuple(log.latest({EventType.COMPACTION_REFUSED}, limit=50)),
+    )
+
+
+def _lines(
+    log: PostgresLog, acts: HistoryActs, store: PacketStore, named: int | None
+) -> Iterator[CompactionLine]:
     events = [
         event
         for event in log.latest({EventType.COMPACTED})
         if event.payload["kind"] not in BOUNDARY_KINDS
     ]
-    acts = history_acts(log)
-    standing = standing_of(log, plan_total=total)
     alive = {event.sequence for event in acts.compactions}
     texts = log.texts([event.body.id for event in events if event.body is not None])
-    lines = []
-    planned = session.engine in PLANNED_ENGINES
-    store = packet_store(log, acts.undone) if planned else PacketStore(())
-    named = named_packet(log) if planned else None
     packets = _Packets(store, named)
     for event in events:
         text = texts.get(event.body.id) if event.body is not None else None
-        lines.append(
-            CompactionLine(
-                event,
-                "standing" if event.sequence in alive else _state(event, acts.undone, packets),
-                CompactionResult.model_validate_json(text) if text is not None else None,
-                None
-                if event.sequence in acts.undone
-                else undo_bar(acts, (), event, compactions=events, named=named),
-            )
+        undone = event.sequence in acts.undone
+        yield CompactionLine(
+            event,
+            "standing" if event.sequence in alive else _state(event, acts.undone, packets),
+            CompactionResult.model_validate_json(text) if text is not None else None,
+            None if undone else undo_bar(acts, (), event, compactions=events, named=named),
         )
         if text is not None:
             packets.seen(event)
-    if planned:
-        tiles = planned_coverage(log, store.events)
-    else:
-        cut = floors_of(log.newest_yields(), total, acts.undone).cut
-        tiles = covered_by(tiles_of(standing.packets, cut, log))
-    return Compactions(
-        tuple(lines),
-        tiles,
-        tuple(log.latest({EventType.COMPACTION_REFUSED}, limit=50)),
-    )
+
+
+def _cut_coverage(session: SessionRow, log: PostgresLog, acts: HistoryActs) -> tuple[Covered, ...]:
+    """Of an engine that drops everything before its cut."""
+    total = fixed_frame(plan_from(log, plan_row_of(session)), 1_000_000).total
+    cut = floors_of(log.newest_yields(), total, acts.undone).cut
+    return covered_by(tiles_of(standing_of(log, plan_total=total).packets, cut, log))
 
 
 class _Packets:

@@ -53,7 +53,7 @@ def test_filters_live_in_the_address_and_survive_back(desk: Desk) -> None:
     page.get_by_label("Yielded").select_option("any")
     page.wait_for_url("**yielded=any**")
     expect(page.locator("#results tbody tr").first).to_contain_text(
-        re.compile("▲ (tool_results|history)")
+        re.compile("▲ (Tool results|History)")
     )
     count = page.locator("#results tbody tr").count()
     page.locator("#results tbody a").first.click()

@@ -31,7 +31,7 @@ FAILURES: dict[str, tuple[Reply, NoteAnswer]] = {
     "rate": (Reply(status=429), NoteAnswer("half a note", "output_limit")),
     "error": (Reply(status=500), NoteAnswer("a note", "refusal")),
     "refused": (Reply(refuse=True), NoteAnswer("a note", "end", calls=1)),
-    "too long": (Reply(text=WORDS * 900), NoteAnswer(WORDS * 900, "end")),
+    "too long": (Reply(text=WORDS * 3_000), NoteAnswer(WORDS * 3_000, "end")),
 }
 """What a provider does to a compaction, natively and as a writer of notes."""
 
