@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from ctxengine.engine.importers.ai_sdk_parts import is_sdk_call, sdk_call, sdk_result
 from ctxengine.engine.importers.dialect import Token, array_at, gist, object_at, text_at
@@ -107,12 +108,18 @@ def _only_object(part: Node) -> str | None:
     return next((key for key, node in part.items() if node.kind is NodeKind.OBJECT), None)
 
 
-def _google_call(said: Said, call: Node) -> None:
+def _call(said: Said, call: Node, call_id: str, arguments: str) -> None:
+    """Take a call; one without a name cannot be read.
+
+    Args:
+        call_id: the member that holds its id.
+        arguments: the member that holds what it asks for.
+    """
     name = text_at(call, "name")
     if name is None:
         said.unreadable.append(call)
     else:
-        said.pieces.call(text_at(call, "id"), name, call.get("args"))
+        said.pieces.call(text_at(call, call_id), name, call.get(arguments))
 
 
 def _google_result(said: Said, result: Node) -> None:
@@ -130,14 +137,6 @@ def _google_result(said: Said, result: Node) -> None:
     said.unreadable += beside.unreadable
     written = result_beside(written, beside.pieces.blocks)
     said.results.append(Result(text_at(result, "id"), text_at(result, "name"), written, failed))
-
-
-def _bedrock_call(said: Said, call: Node) -> None:
-    name = text_at(call, "name")
-    if name is None:
-        said.unreadable.append(call)
-    else:
-        said.pieces.call(text_at(call, "toolUseId"), name, call.get("input"))
 
 
 def _bedrock_result(said: Said, result: Node) -> None:
@@ -214,15 +213,15 @@ def _media(read: Callable[[Pieces, Node], None]) -> _Reader:
 
 
 _BY_MEMBER: tuple[tuple[str, _Reader], ...] = (
-    ("functionCall", _google_call),
-    ("function_call", _google_call),
+    ("functionCall", partial(_call, call_id="id", arguments="args")),
+    ("function_call", partial(_call, call_id="id", arguments="args")),
     ("functionResponse", _google_result),
     ("function_response", _google_result),
     ("inlineData", _media(google_data)),
     ("inline_data", _media(google_data)),
     ("fileData", _media(google_data)),
     ("file_data", _media(google_data)),
-    ("toolUse", _bedrock_call),
+    ("toolUse", partial(_call, call_id="toolUseId", arguments="input")),
     ("toolResult", _bedrock_result),
     ("reasoningContent", _bedrock_reasoning),
     ("image", _media(bedrock_image)),
