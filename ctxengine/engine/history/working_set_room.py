@@ -50,7 +50,7 @@ class RoomFigures(BaseModel):
     """What of it a request may take: never more than the window leaves."""
     prefix: int
     tail: int
-    """Kept for fresh rows."""
+    """Kept for fresh rows; in a plan that keeps what turns take as a rule, so much of their caps as is more than that."""
     turn: int
     """Kept for the open turn."""
     tokens: int
@@ -81,13 +81,15 @@ def room_of(
         turn_sizes: tokens of turns before the last batch boundary as they stood while they were open, oldest first.
         skills: whether the plan has skills that can be loaded.
         open_turn: what the open turn takes already, where a plan is made inside it.
-        typical: keep what a turn takes as a rule instead of the largest one seen lately: where closed turns can give way inside
-            the run at no more than they cost at its start.
+        typical: keep what a turn takes as a rule instead of the largest one seen lately, or the caps of fresh rows where those are
+            more: where closed turns can give way inside the run at no more than they cost at its start.
     """
     usable = max(0, min(fixed.usable, math.floor(profile.usable / fixed.factor)))
     behind = max(0, usable - fixed.prefix)
     tail = min(_caps(policy, skills), int(behind * TAIL_SHARE))
     turn = max(_turn_reserve(turn_sizes, behind, typical), open_turn)
+    # Hardly a run needs both to the full, and each turn pushed out early costs its bytes again.
+    tail = max(0, tail - turn) if typical else tail
     left = max(0, behind - tail - turn)
     return RoomFigures(
         horizon=profile.usable,

@@ -34,7 +34,14 @@ def test_a_record_reads_back_as_it_was() -> None:
         planned_at(lab.log, 1)
 
 
-def room(horizon: int, sizes: list[int], factor: float = 1.0, window: int = 50_000) -> RoomFigures:
+def room(
+    horizon: int,
+    sizes: list[int],
+    factor: float = 1.0,
+    window: int = 50_000,
+    *,
+    typical: bool = False,
+) -> RoomFigures:
     policy = BudgetPolicy()
     profile = metadata_profile(
         provider="p", model="m", declared_window=window, max_output=4_000
@@ -42,7 +49,7 @@ def room(horizon: int, sizes: list[int], factor: float = 1.0, window: int = 50_0
     fixed = frame(
         window=window, max_output=4_000, prefix_tokens=1_000, policy=policy, factor=factor
     )
-    return room_of(profile, fixed, policy, turn_sizes=sizes)
+    return room_of(profile, fixed, policy, turn_sizes=sizes, typical=typical)
 
 
 @given(
@@ -64,3 +71,12 @@ def test_a_large_turn_is_remembered_and_slowly_forgotten() -> None:
     calm, shaken = room(40_000, [6_000] * 16), room(40_000, [*[6_000] * 4, 15_000, 6_000])
     healed = room(40_000, [*[6_000] * 4, 15_000, *[6_000] * 11])
     assert calm.turn < healed.turn < shaken.turn
+
+
+@given(st.integers(20_000, 45_000), st.lists(st.integers(1, 15_000), min_size=1, max_size=16))
+def test_where_closed_turns_can_give_way_the_larger_of_caps_and_an_ordinary_turn_is_kept(
+    horizon: int, sizes: list[int]
+) -> None:
+    careful, typical = room(horizon, sizes), room(horizon, sizes, typical=True)
+    assert typical.tail + typical.turn == max(careful.tail, typical.turn)
+    assert typical.tokens >= careful.tokens

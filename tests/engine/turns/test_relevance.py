@@ -55,6 +55,28 @@ def test_the_best_match_counts_one_and_all_others_less() -> None:
     assert all(0 < score <= 1 for score in scores.values())
 
 
+def test_a_turn_that_shares_little_of_what_is_asked_is_left_alone() -> None:
+    assert best("the login page flicker") == 2
+    assert best("the login page needs retries and a haiku and customer_id in billing.py") is None
+
+
+@pytest.mark.parametrize(
+    "directive",
+    ["where did {} come from?", "who asked for {}?", "I think {} happened", "keep {} as it seems"],
+)
+def test_verbs_of_no_subject_take_nothing_from_what_is_asked(directive: str) -> None:
+    # A single turn holds each of those verbs: rare, and still no subject.
+    index = index_of(
+        "the haiku came to nothing, they come and ask",
+        "warnings in the log",
+        "it happened, I think",
+        "they seem to keep it",
+        "warnings twice",
+    )
+    asked = directive.format("the warnings")
+    assert set(relevance_of(asked, index)) == {2, 5}
+
+
 def test_a_word_that_most_turns_hold_finds_nothing() -> None:
     index = index_of(*(f"please check item{n}" for n in range(20)))
     assert relevance_of("please check", index) == {}
