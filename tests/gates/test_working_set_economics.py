@@ -46,7 +46,7 @@ def _priced(seed: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def median(rows: list[dict[str, Any]], name: str) -> float:
-    return statistics.median(row[name] for row in rows)
+    return float(statistics.median(row[name] for row in rows))
 
 
 def test_most_of_what_is_sent_is_read_from_the_cache(rows: list[dict[str, Any]]) -> None:

@@ -81,8 +81,8 @@ def room_of(
         turn_sizes: tokens of turns before the last batch boundary as they stood while they were open, oldest first.
         skills: whether the plan has skills that can be loaded.
         open_turn: what the open turn takes already, where a plan is made inside it.
-        typical: keep what a turn takes as a rule instead of the largest one seen lately, or the caps of fresh rows where those are
-            more: where closed turns can give way inside the run at no more than they cost at its start.
+        typical: keep what a turn takes as a rule instead of the largest one seen lately, or the caps of fresh rows where those
+            are more: where closed turns can give way inside the run at no more than they cost at its start.
     """
     usable = max(0, min(fixed.usable, math.floor(profile.usable / fixed.factor)))
     behind = max(0, usable - fixed.prefix)

@@ -17,8 +17,8 @@ from ctxengine.engine.turns.terms import asked_by
 
 _K1, _B = 1.2, 0.75
 MIN_SHARE = 0.5
-"""Share of the weight of the directive's known terms that a turn must hold to count as relevant at all: with less, most of what the
-directive is about lies elsewhere, and what it has in common with the turn may be chance."""
+"""Share of the weight of the directive's known terms that a turn must hold to count as relevant at all: with less, most of what
+the directive is about lies elsewhere, and what it has in common with the turn may be chance."""
 RECENT_TURNS = 16
 """Older turns are worth nothing to a plan by their age alone."""
 _COMMON = 0.5
