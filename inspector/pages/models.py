@@ -29,6 +29,7 @@ CSV_HEADER = (
 STALE_WORDS = {
     Stale.NEVER_PROBED: "never probed",
     Stale.CHANGED: "another model answers to this name",
+    Stale.OTHER_LADDER: "measured by an earlier ladder",
     Stale.TIGHTENED: "a real turn went wrong near the horizon",
     Stale.OLD: "too old",
 }

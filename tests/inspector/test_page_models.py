@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 
 from ctxengine.engine.capacity.profile import (
+    LADDER_VERSION,
     CapacityProfile,
     Grade,
     Horizon,
@@ -36,7 +37,7 @@ def measured() -> CapacityProfile:
     made = Provenance(
         source="probe",
         probed_at="2026-03-01T12:00:00+00:00",
-        ladder="ladder@1",
+        ladder=LADDER_VERSION,
         observations=tuple(samples),
     )
     horizon = Horizon(tokens=8_090, confidence=0.71, confirmed_at="2026-03-01T12:00:00+00:00")
@@ -177,7 +178,7 @@ def test_sizes_along_the_ladder_fit_their_axis() -> None:
         Observation(tokens=size, actual_tokens=size, grade=Grade.STRICT, latency_ms=9)
         for size in (4_000, 900_000)
     )
-    made = Provenance(source="probe", probed_at="", ladder="ladder@1", observations=samples)
+    made = Provenance(source="probe", probed_at="", ladder=LADDER_VERSION, observations=samples)
     plot = ladder_plot(base.model_copy(update={"provenance": made}))
     assert plot.ticks[-1].label == "1M"
     assert all(len(tick.label) <= 4 for tick in plot.ticks)

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from ctxengine.engine.capacity.profile import Grade, Horizon, Observation
 
-LADDER_VERSION = "ladder@1"
-
 FIRST_RUNG = 4_000
 GROWTH = 2
 TOP_SHARE = 0.9

@@ -8,6 +8,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+LADDER_VERSION = "ladder@2"
+"""Version of the ladder's prompts and rules. The first one asked to "stop here and confirm that you read this" before it named
+the call, and small models confirmed in words: their horizons came out far too low."""
 TTL_LOCAL = timedelta(hours=24)
 TTL_HOSTED = timedelta(days=7)
 """How long a profile counts as fresh."""
@@ -143,6 +146,8 @@ class Stale(StrEnum):
     NEVER_PROBED = "never_probed"
     CHANGED = "changed"
     """Another model answers to the name, or the same with another window."""
+    OTHER_LADDER = "other_ladder"
+    """An earlier version of the ladder measured it."""
     TIGHTENED = "tightened"
     """A real turn did not follow an instruction near the horizon."""
     OLD = "old"
@@ -164,6 +169,8 @@ def why_stale(profile: CapacityProfile, *, now: datetime, local: bool) -> Stale 
             if made.source == "feedback" and measured(profile)
             else Stale.NEVER_PROBED
         )
+    if made.ladder and made.ladder != LADDER_VERSION:
+        return Stale.OTHER_LADDER
     age = now - datetime.fromisoformat(made.probed_at)
     return Stale.OLD if age > (TTL_LOCAL if local else TTL_HOSTED) else None
 

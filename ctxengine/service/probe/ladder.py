@@ -20,13 +20,13 @@ from ctxengine.engine.capacity.filler import (
 )
 from ctxengine.engine.capacity.grading import grade
 from ctxengine.engine.capacity.ladder import (
-    LADDER_VERSION,
     Sample,
     horizon_of,
     next_sample,
     rungs,
 )
 from ctxengine.engine.capacity.profile import (
+    LADDER_VERSION,
     CacheBehaviour,
     CapacityProfile,
     Horizon,

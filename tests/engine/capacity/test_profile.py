@@ -13,6 +13,7 @@ from ctxengine.engine.capacity.feedback import (
     with_refusal,
 )
 from ctxengine.engine.capacity.profile import (
+    LADDER_VERSION,
     CapacityProfile,
     Horizon,
     Provenance,
@@ -45,6 +46,15 @@ def test_a_day_is_fresh_for_a_local_model_and_a_week_for_a_hosted_one() -> None:
         within, beyond = timedelta(days=days), timedelta(days=days, seconds=1)
         assert why_stale(probed(), now=NOW + within, local=local) is None
         assert why_stale(probed(), now=NOW + beyond, local=local) is Stale.OLD
+
+
+def test_what_an_earlier_ladder_measured_is_measured_again() -> None:
+    def by(ladder: str) -> CapacityProfile:
+        made = probed().provenance.model_copy(update={"ladder": ladder})
+        return probed(provenance=made)
+
+    assert why_stale(by(LADDER_VERSION), now=NOW, local=True) is None
+    assert why_stale(by("ladder@1"), now=NOW, local=True) is Stale.OTHER_LADDER
 
 
 def test_another_model_behind_the_same_name_makes_a_profile_stale() -> None:
