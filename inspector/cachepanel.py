@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from ctxengine.engine.cache.causes import RULE_OF_CAUSE, Cause
-from ctxengine.ledger.queries.request import RequestDetail
+from ctxengine.ledger.queries.request import CacheChange, RequestDetail
 from inspector.figures import number
-from inspector.request_contexts import CachePanel
+from inspector.request_contexts import CachePanel, ChangedBytes
 
 _BASIS = {
     "measured": "Expected: what the provider itself measured at that entry, one report earlier.",
     "scaled": "Expected: our count, scaled to the size of the prompt that the provider reported.",
 }
 _STATES = {"agrees": "ok", "shortfall": "bad", "surplus": "warn"}
+_RULES = {
+    "profile": "Predicted by what was seen of this model's cache: its provider's documents state no rules."
+}
+_PARTS = {
+    "model": "the model: what another one cached is of no use to it",
+    "tools": "the tool definitions",
+    "system": "the system part of the prefix",
+    "prefix": "the prefix",
+}
 _UNHEARD = frozenset({"", "unreported"})
 """Outcomes of a request of which no read was heard, so that what was foreseen stands; the first one: not answered."""
 
@@ -33,7 +42,27 @@ def cache_panel(request: RequestDetail) -> CachePanel:
         missed=verdict.provider_missed,
         disagreement=verdict.disagreement,
         basis=_BASIS.get(verdict.basis, ""),
+        rules=_RULES.get(request.cache.by, ""),
+        changed=_changed(request.cache.changed),
     )
+
+
+def _changed(change: CacheChange | None) -> ChangedBytes | None:
+    if change is None:
+        return None
+    moved = change.wire_prefix[0] != change.wire_prefix[1]
+    digests = [("wire prefix", *change.wire_prefix)] if moved else []
+    if change.fragment is None:
+        return ChangedBytes(_PARTS.get(change.part, change.part), tuple(digests))
+    digests.append(("up to its segment's end", *change.segment))
+    return ChangedBytes(f"the messages, {_where(change.fragment, change.exact)}", tuple(digests))
+
+
+def _where(same: int, exact: bool) -> str:
+    """Where messages part, of which so many parts in front are the same; parts are counted from 0."""
+    if exact:
+        return f"from part {number(same)} on"
+    return f"somewhere behind part {number(same - 1)}" if same else "which part is not known"
 
 
 def _foreseen(request: RequestDetail) -> str:
@@ -63,6 +92,10 @@ def _judged(request: RequestDetail) -> str:
         return "Reconstructed from an import: nothing was predicted, the figures are the original request's."
     if not verdict.outcome:
         return "Not answered yet."
+    if verdict.outcome == "unpredicted" and verdict.cause:
+        return f"Not judged: {cause_words(verdict.cause)}."
+    if verdict.outcome == "unreported" and request.usage.read == 0 and request.cache.by:
+        return "The response says nought, as this model was seen to do whatever it reads."
     gap = abs((verdict.expected_read or 0) - (verdict.reported_read or 0))
     words = {
         "agrees": "The provider read what was predicted"

@@ -20,6 +20,15 @@ from inspector.ruler import Ruler, Segment
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedBytes:
+    """Which digest changed since the request before."""
+
+    what: str
+    digests: tuple[tuple[str, str, str], ...]
+    """What is digested, before and after; empty where one of both has no such part."""
+
+
+@dataclass(frozen=True, slots=True)
 class CachePanel:
     """The cache of a request: predicted, expected of the provider, reported, and why they differ."""
 
@@ -38,6 +47,9 @@ class CachePanel:
     """Tokens that the provider says were missed."""
     disagreement: bool
     basis: str
+    rules: str = ""
+    """By whose word it was predicted, where it is not the provider's."""
+    changed: ChangedBytes | None = None
 
     @property
     def is_wrong(self) -> bool:

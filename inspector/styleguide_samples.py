@@ -17,7 +17,7 @@ from ctxengine.ledger.queries.usage import Usage
 from inspector.contexts import JobsTile
 from inspector.epochdiff import ToolChange
 from inspector.lab_curves import Curve, curves_of
-from inspector.request_contexts import CachePanel, RowLine
+from inspector.request_contexts import CachePanel, ChangedBytes, RowLine
 from inspector.ruler import Figure, Ruler, Segment, track
 from inspector.textdiff import compare
 
@@ -76,6 +76,17 @@ def cache_panels() -> tuple[CachePanel, ...]:
             reason="tools_changed",
             missed=8_190,
             disagreement=True,
+        ),
+        panel(
+            "bad",
+            "8,190 tokens less were read than predicted.",
+            missed,
+            cause="earlier content stands in another form",
+            rules="Predicted by what was seen of this model's cache.",
+            changed=ChangedBytes(
+                "the messages, from part 12 on",
+                (("up to its segment's end", "0c5e" * 16, "91fa" * 16),),
+            ),
         ),
         panel("warn", "96 tokens more were read than predicted.", full),
         panel("", "The response reported no cache figures.", none, causeless="not known"),

@@ -16,6 +16,7 @@ from api.auth import actor_of
 from api.bodies import body_bytes
 from api.later import later_json
 from api.openapi import (
+    FLAG,
     FREE,
     NUMBER,
     SHA256,
@@ -74,6 +75,29 @@ ASSEMBLE = Record(
     spec=Assemble,
 )
 
+_BEFORE_AFTER = record({"before": TEXT, "after": TEXT})
+_CHANGED = record(
+    {
+        "part": {
+            "type": "string",
+            "enum": ["model", "tools", "system", "messages", "prefix"],
+            "description": "The first part that differs.",
+        },
+        "prefix_sha256": _BEFORE_AFTER,
+        "wire_prefix_sha256": _BEFORE_AFTER,
+        "segment": nullable(
+            record(
+                {"fragment": WHOLE, "exact": FLAG, "before": TEXT, "after": TEXT},
+                note=(
+                    "Of messages: the place of the first message part that may differ (`exact`: that very part does; else it "
+                    "or one behind it), and the start of the digest of everything up to the end of its segment; empty where a "
+                    "request ends before it."
+                ),
+            )
+        ),
+    }
+)
+
 MANIFEST = component_of("Manifest", Manifest)
 BUDGET = component_of("Budget", Budget)
 CACHE = Component(
@@ -101,13 +125,20 @@ CACHE = Component(
                         "why": TEXT,
                         "lost": NUMBER,
                         "cause": TEXT,
+                        "by": {
+                            "type": "string",
+                            "enum": ["provider", "profile"],
+                            "description": "Whose word the prediction is: the provider's documents, or what was seen of the "
+                            "model. Left out where nothing is known.",
+                        },
                     },
-                    optional=("lost", "cause"),
+                    optional=("lost", "cause", "by"),
                 )
             ),
             "warnings": listed(TEXT),
+            "changed": nullable(_CHANGED),
         },
-        optional=("markers", "session_key", "predicted", "warnings"),
+        optional=("markers", "session_key", "predicted", "warnings", "changed"),
     ),
 )
 ASSEMBLED = Component(

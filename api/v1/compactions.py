@@ -105,6 +105,9 @@ COMPACTION = Component(
             "writer": nullable(WRITER),
             "summary": nullable(TEXT),
             "constraints": listed(TEXT),
+            "sources": WHOLE,
+            "pointers": WHOLE,
+            "grown_from": nullable(WHOLE),
             "source_event_ids": listed(WHOLE),
             "elided": listed(FREE),
             "erased": FLAG,
@@ -195,7 +198,9 @@ class CompactionsView(WriteView):
             summary="List compactions, newest first, and what covers the history before the cut",
             tag="sessions",
             answer=COMPACTIONS,
-            answer_note="Every compaction with what it replaced, and the ranges as they tile the log.",
+            answer_note="Every compaction with what it replaced, and the ranges as they tile the log. "
+            "Of a packet that grew from another (`grown_from`), `source_event_ids` and `elided` hold what it adds; "
+            "`sources` and `pointers` count all.",
         ),
         "POST": Operation(
             id="compact",

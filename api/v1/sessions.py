@@ -161,6 +161,7 @@ OPEN_SESSION = Record(
             Member("guards", Text(), note="Drift guards: `on`, `off`, or `auto`, by the engine."),
             Member("history_floor", Whole()),
             Member("inline_maximum_bytes", Whole()),
+            Member("inline_maximum_chars", Whole(), note="`working_set`: in place of bytes."),
             Member("caps", MapOf(Whole()), note="Tokens by budget class."),
             Member(
                 "history_ttl",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ctxengine.engine.canonical import canonical_bytes, sha256_hex
 from ctxengine.engine.events import ItemFacts
 from ctxengine.engine.evidence.excerpt import RECALL_SOURCE, shortened
+from ctxengine.engine.evidence.inline import NO_LIMIT, InlineLimit
 from ctxengine.engine.evidence.pointer import pointer_is_shorter, pointer_text
 from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.items import (
@@ -43,8 +44,8 @@ class Derivation:
 
     counter: TokenCounter
     foreign_as_pointer: bool = False
-    inline_maximum_bytes: int | None = None
-    """Tool results above this are counted as the excerpt they will be shown as; None: as they are."""
+    inline: InlineLimit = NO_LIMIT
+    """Tool results above this are counted as the excerpt they will be shown as."""
     whole_lines: bool = False
     """Whether that excerpt is a window of whole lines."""
     kept_aside: Mapping[str, int] = field(default_factory=dict)
@@ -117,7 +118,7 @@ def _facts(
         source=source,
         is_error=item.is_error or is_error,
         preview=_preview(item, text),
-        excerpt_limit=derivation.inline_maximum_bytes or 0 if excerpt else 0,
+        excerpt_limit=derivation.inline.most or 0 if excerpt else 0,
     )
 
 
@@ -139,7 +140,8 @@ def recounted(item: Item, derivation: Derivation) -> Counts:
         arguments=item.arguments,
         is_error=item.is_error,
     )
-    kept = replace(derivation, inline_maximum_bytes=item.excerpt_limit or None)
+    limit = InlineLimit(item.excerpt_limit or None, derivation.inline.unit)
+    kept = replace(derivation, inline=limit)
     facts = _facts(
         again, item.id.sequence, item.trust, item.source, kept, "", item.name or "", item.is_error
     )
@@ -150,11 +152,11 @@ def _excerpt(
     item: DecodedItem, sequence: EventSeq, source: str, derivation: Derivation
 ) -> tuple[Part, ...] | None:
     """The form in which a result above the limit will stand in requests."""
-    limit = derivation.inline_maximum_bytes
+    limit, unit = derivation.inline
     if limit is None or item.kind is not ItemKind.TOOL_RESULT or source.startswith(RECALL_SOURCE):
         return None
     reference = f"{sequence}.{item.ordinal}"
-    return shortened(item.parts, limit, reference, whole_lines=derivation.whole_lines)
+    return shortened(item.parts, limit, reference, whole_lines=derivation.whole_lines, unit=unit)
 
 
 def _tokens(

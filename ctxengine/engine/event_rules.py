@@ -102,8 +102,8 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
     ),
     EventRule(
         EventType.CALL_REFUSED,
-        "A call was not executed; a structured answer went back.",
-        ("answers", "code"),
+        "A call was not executed; a structured answer went back. So for cards: one that does not fit, or fences too many.",
+        ("answers", "code", "fences"),
     ),
     EventRule(EventType.RUN_ENDED, "A run ended.", ("outcome", "opaque_dropped")),
     EventRule(
@@ -123,6 +123,7 @@ CONVERSATION_RULES: tuple[EventRule, ...] = (
             "version",
             "bare",
             "repeats",
+            "digests",
         ),
     ),
     EventRule(

@@ -214,6 +214,7 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
             "verdict",
             "reasoning_dropped",
             "writer",
+            "grown_from",
             "cut",
             "base",
             "contract_sha256",
@@ -275,7 +276,7 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
     ),
     EventRule(
         EventType.CACHE_SHORTFALL,
-        "The provider read less from its cache than was predicted.",
+        "The provider read less from its cache than was predicted, or (foreseen) than was left, since bytes had changed.",
         (
             "request",
             "expected_read",
@@ -286,6 +287,9 @@ CONTEXT_RULES: tuple[EventRule, ...] = (
             "provider_reason",
             "provider_missed",
             "disagreement",
+            "changed",
+            "foreseen",
+            "lost",
         ),
     ),
     EventRule(

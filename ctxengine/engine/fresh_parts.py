@@ -17,7 +17,7 @@ from ctxengine.engine.inputs import Memory
 from ctxengine.engine.plan.skills import LoadedSkill, skill_text
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import MemoryLines, RunInput
-from ctxengine.engine.tail import NO_TAIL, Tail, thread_text, tools_text
+from ctxengine.engine.tail import NO_TAIL, NO_THREAD, Tail, thread_text, tools_text
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.working_state.render import block_text
 from ctxengine.engine.working_state.state import EMPTY, WorkingState, state_trust
@@ -79,11 +79,11 @@ class Offer:
             state=EMPTY if _STATE in kept else self.state,
             memory=memory,
             runtime=Runtime() if _RUNTIME in kept else self.runtime,
-            tail=Tail(
-                "" if _INTENT in kept else self.tail.intent,
-                () if _THREAD in kept else self.tail.thread,
-                "" if _TOOLS in kept else self.tail.tools,
-                self.tail.tools_trust,
+            tail=replace(
+                self.tail,
+                intent="" if _INTENT in kept else self.tail.intent,
+                thread=NO_THREAD if _THREAD in kept else self.tail.thread,
+                tools="" if _TOOLS in kept else self.tail.tools,
             ),
         )
 

@@ -78,7 +78,7 @@ class Reading(BaseModel):
 
     @property
     def extra_terms(self) -> tuple[str, ...]:
-        """Words that turns are looked up by beside the directive's own."""
+        """Words of what it is about, as its reader names it: tools are looked at by them beside the directive's own."""
         named = " ".join([*self.entities, *self.domains])
         return tuple(dict.fromkeys(terms_of(named)))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxengine.engine.evidence.excerpt import limit_for, shortened
+from ctxengine.engine.evidence.inline import NO_LIMIT, InlineLimit
 from ctxengine.engine.evidence.pointer import pointer_is_shorter, pointer_text
 from ctxengine.engine.items import (
     FilePart,
@@ -64,10 +65,10 @@ class RenderContext:
     """Wire API of the bound provider: blocks only it understands are sent as they are, to it alone."""
     foreign_as_pointer: bool = False
     """Imported sessions: another tool's provider blocks are evidence, not ours to replay."""
-    inline_maximum_bytes: int | None = None
-    """Tool results with more text than this stand as excerpts (bytes); None: whole."""
+    inline: InlineLimit = NO_LIMIT
+    """Tool results with more text than this stand as excerpts."""
     whole_lines: bool = False
-    """Whether those excerpts are windows of whole lines."""
+    """Whether those excerpts are windows of whole lines, whatever the limit's unit."""
     searchable: frozenset[str] | None = None
     """Wire names that results of the provider's tool search may refer to; empty where it has no such search any more;
     None: nothing is held against it."""
@@ -249,10 +250,11 @@ def _enveloped(item: Item, context: RenderContext) -> list[_Carried]:
 
 def _shown(item: Item, context: RenderContext) -> tuple[Sequence[Part], bool]:
     """An item's content as it stands in requests, and whether that is an excerpt of it."""
-    limit = limit_for(item, context.inline_maximum_bytes)
+    limit, unit = limit_for(item, context.inline), context.inline.unit
     short = None
     if limit is not None:
-        short = shortened(item.parts, limit, str(item.id), whole_lines=context.whole_lines)
+        lines = context.whole_lines
+        short = shortened(item.parts, limit, str(item.id), whole_lines=lines, unit=unit)
     return (item.parts, False) if short is None else (short, True)
 
 

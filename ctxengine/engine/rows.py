@@ -66,7 +66,7 @@ def assemble(
         wire_names={tool.name: tool.wire_name for tool in plan.tools},
         api=renderer.api.value,
         foreign_as_pointer=run.imported,
-        inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+        inline=plan.policy.inline,
         whole_lines=run.projection is not None and run.projection.shows_windows,
         searchable=plan.searchable,
     )

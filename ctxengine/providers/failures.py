@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from ctxengine.providers.spoken import error_of, said, voiced, words_of
 
 
 class Failure(NamedTuple):
@@ -36,6 +38,7 @@ _LIMIT = r"(?:maximum context length (?:is|of)|configured limit of) (\d+) tokens
 
 _NUMBERED = (
     _wording(r"(\d+) tokens > (\d+) maximum", 1, 2),
+    _wording(r"passed (\d+) input tokens.{0,200}?maximum input length of (\d+)", 1, 2),
     _wording(r"exceed context limit: (\d+) \+ \d+ > (\d+)", 1, 2),
     _wording(rf"{_LIMIT}\D{{0,80}}?resulted in (\d+) tokens", 2, 1),
     # Servers that count output in say how much of it is prompt; only the prompt can be made shorter.
@@ -46,12 +49,21 @@ _NUMBERED = (
             r"\((\d+) (?:in (?:the messages|your prompt)|of text input)",
             r"(\d+) tokens from the input messages",
             r"your request has (\d+) input tokens",
-            r"(?:requested|contains)\D{0,40}(\d+)",
+            r"(?:requested|contains)\D{0,40}(\d+)(?!\d| output| character)",
         )
     ),
     _wording(r"input \((\d+) tokens\) is longer than the model's context length \((\d+)", 1, 2),
     _wording(r"\(length (\d+)\) is longer than the maximum model length of (\d+)", 1, 2),
     _wording(r"\((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)", 1, 2),
+    _wording(
+        r"input length \(?(\d+)(?: tokens)?\)? exceeds (?:the |model's |the model's )?maximum "
+        r"(?:context |allowed (?:input )?)?length (?:of )?\(?(\d+)",
+        1,
+        2,
+    ),
+    _wording(r"Max input tokens: (\d+), request input token count: (\d+)", 2, 1),
+    _wording(r"Prompt has (\d+) tokens, but the configured context size is (\d+)", 1, 2),
+    _wording(r"Prompt (\d+) > (\d+) maximum", 1, 2),
     _wording(r"token count is (\d+) but (?:the )?model only supports up to (\d+)", 1, 2),
     _wording(r"request \((\d+) tokens\) exceeds the available context size \((\d+)", 1, 2),
     _wording(r'"n_prompt_tokens"\s*:\s*(\d+)\b.{0,200}?"n_ctx"\s*:\s*(\d+)\b', 1, 2),
@@ -71,9 +83,15 @@ _NUMBERED = (
         _wording(stated, None, 1)
         for stated in (
             _LIMIT,
-            r"maximum allowed input length of (\d+)",
+            r"maximum (?:allowed )?input length of (\d+)",
             r"exceeded model token limit: (\d+)",
-            r"context length of only (\d+) tokens",
+            r"context length (?:of|is) only (\d+) tokens",
+            # What is kept may be less than the whole prompt.
+            r"n_keep\W{0,3}\d+\W{0,6}n_ctx\W{0,3}(\d+)",
+            r"token count exceeds the maximum number of (?:input )?tokens allowed:? (\d+)",
+            r"size limit exceeded by \d+ tokens.{0,120}?limit for this model is (\d+)",
+            # The other figure counts the answer in.
+            r"exceeded this model context window limit \((\d+)",
             r"range of input length should be \[\d+, ?(\d+)\]",
             r"too large for \S{1,80} model\. Max size: (\d+) tokens",
         )
@@ -84,31 +102,48 @@ _UNNUMBERED = re.compile(
     r"context[_ ]?(?:length|window)[_ ]?exceeded|exceed_context_size_error|exceeds the context window"
     r"|prompt is too long|input is too long|exceeds the available context size|maximum context length"
     r"|(?:longer|greater) than the (?:model's )?context length|exceeded (?:max )?context length"
-    r"|reduce the length of the messages|context window exceeds limit"
+    r"|reduce the length of the (?:messages|input prompt)|context window exceeds limit"
     r"|\btokens?_limit_(?:exceeded|reached)|input tokens exceeds? maximum"
+    r"|too many tokens: size limit exceeded|tokens in request more than max(?:imum)? tokens allowed"
+    r"|token count exceeds the maximum number of|must be less than the context length"
+    r"|length of all messages is too long|exceeds (?:this |the )?model(?:'s)? context window"
     r"|(?:prompt|input) exceeds max(?:imum)? length|超长|长度超|上下文长度",
     re.IGNORECASE,
 )
 
 _RATE = re.compile(
-    r"tokens per (?:min(?:ute)?|day|hour)\b|too many tokens, please wait", re.IGNORECASE
-)
-"""Limits on how often, which some providers word like limits on length and give other statuses."""
-
-_RATE_SAID = re.compile(
-    r"rate[ _-]?limit(?:ed\b|[ _-]?(?:error|exceeded|reached)|s? (?:has been |was )?(?:exceeded|reached|hit))"
-    r"|exceeded\b.{0,60}\brate[ _-]?limit|too[ _-]?many[ _-]?requests|throttl(?:ed|ing)[ _]?exception"
+    r"tokens per (?:min(?:ute)?|day|hour)\b|too many tokens, please wait"
+    r"|rate[ _-]?limit(?:ed\b|[ _-]?(?:error|exceeded|reached)|s? (?:has been |was )?(?:exceeded|reached|hit))"
+    r"|exceeded\b.{0,60}\brate[ _-]?limit|too[ _-]?many[ _-]?requests|throttl(?:ed|ing)[ _]?(?:exception|error)"
     r"|(?:request|you) (?:was|were|is|are|has been|have been) (?:being )?throttled",
     re.IGNORECASE | re.DOTALL,
 )
-"""The same in words that a body may also quote: looked for where the provider speaks, nowhere else."""
+"""Limits on how often, which some providers word like limits on length and give other statuses."""
 
-_UNPAID = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
+_FAULTY = frozenset(
+    {
+        *("invalid_request_error", "invalid_prompt", "invalid_argument", "validationexception"),
+        *("badrequesterror", "bad_request_error"),
+    }
+)
+"""Codes (in lower case) of a request that is at fault: beside one, words about how often are about what was sent."""
+
+_UNPAID = re.compile(
+    r"insufficient[_ ](?:quota|balance)|exceeded_current_quota_error|billing_(?:hard_limit_reached|not_active)"
+    r"|credit balance is too low|prepayment credits are depleted|account is not active|余额不足"
+    r"|reached your (?:specified )?API usage limits|monthly spend(?:ing)? (?:limit|cap)",
+    re.IGNORECASE,
+)
 """An account that is used up: no waiting helps, though some providers give it the status of a rate limit."""
 
 _MAY_PASS = re.compile(
     r"overload|unavailable|internal|server[ _]?(?:side[ _]?)?(?:error|busy)|time[ _]?d?[ _]?out|deadline|gateway"
-    r"|upstream|capacity|connection|aborted",
+    r"|upstream|capacity|connection|aborted|network[ _]?(?:error|failure)|unknown[ _]?error"
+    r"|stream[ _]?(?:error|closed|interrupted|disconnected)"
+    # An account, a subscription or a key that is terminated stays so.
+    r"|(?:\A|(?<![a-z])(?:stream|socket|service|server|system|engine|backend|worker|host)[ _.]?(?:is[ _]?)?)"
+    r"(?:terminated|busy)(?=\Z|[^a-z]|error|exception)"
+    r"|(?<![a-z])model[ _.]?busy",
     re.IGNORECASE,
 )
 """Codes of a server's trouble, by what they contain: nothing is wrong with the request."""
@@ -132,19 +167,15 @@ _REASONING = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_GROUPED = re.compile(r"(?<=\d)[,_\u00a0\u202f](?=\d{3}(?!\d))")
-"""Between the thousands of a figure."""
-
-_MAX_TEXT_CHARS = 20_000
 _MOST_TOKENS, _MOST_DIGITS = 2**31 - 1, 10
 """A larger figure is no count of a prompt, and nothing could keep it."""
 
 _STATUS_OF_WORD: Mapping[str, int] = {
     "overloaded_error": 529,
     "invalid_api_key": 401,
-    "UNAUTHENTICATED": 401,
-    "PERMISSION_DENIED": 403,
-    "RESOURCE_EXHAUSTED": 429,
+    "unauthenticated": 401,
+    "permission_denied": 403,
+    "resource_exhausted": 429,
     "compaction_unavailable": 529,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
@@ -160,14 +191,15 @@ _STATUS_OF_WORD: Mapping[str, int] = {
     "api_error": 500,
     "server_error": 500,
     "timeout_error": 504,
-    "throttlingException": 429,
-    "validationException": 400,
-    "modelStreamErrorException": 500,
-    "internalServerException": 500,
-    "serviceUnavailableException": 503,
+    "throttlingexception": 429,
+    "validationexception": 400,
+    "accessdeniedexception": 403,
+    "modelstreamerrorexception": 500,
+    "internalserverexception": 500,
+    "serviceunavailableexception": 503,
 }
+"""By codes in lower case."""
 _FIRST_ERROR = 400
-_SAFE_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]{1,63}")
 
 
 def read_failure(status: int, body: str) -> Failure:
@@ -175,19 +207,20 @@ def read_failure(status: int, body: str) -> Failure:
 
     An error inside a stream, whose status was that of a success, is judged by the words of its body.
     """
-    text, decoded = _GROUPED.sub("", body[:_MAX_TEXT_CHARS]), _decoded(body)
+    decoded = _decoded(body)
+    speech = said(body, decoded)
     if status < _FIRST_ERROR:
-        status = status_in_stream(decoded, text)
-    if status in {401, 402, 403} or (status in {400, 429} and _UNPAID.search(text)):
+        status = status_in_stream(decoded, body)
+    if status in {401, 402, 403} or (status in {400, 429} and _UNPAID.search(speech)):
         return Failure("auth", "fail")
     if status == 429:
         return Failure("rate_limited", "reassemble")
     if status >= 500 or _passes(status, decoded):
         return Failure("transient", "reassemble")
-    stated = _stated_length(text)
-    if stated is None and status in {400, 413} and _is_rate(text, decoded):
+    stated = _stated_length(speech)
+    if stated is None and status in {400, 413} and _is_rate(status, speech, decoded):
         return Failure("rate_limited", "reassemble")
-    too_long = stated or _too_long(text)
+    too_long = stated or _too_long(speech)
     if too_long is not None:
         return too_long
     if status == 413:
@@ -196,30 +229,23 @@ def read_failure(status: int, body: str) -> Failure:
 
 
 def _passes(status: int, body: object) -> bool:
-    """Whether a status below 500 finds nothing wrong with the request: a slow or an early one, or two at once."""
+    """Whether a status below 500 finds nothing wrong with the request: slow, early, cancelled, out of room, or two at once."""
     if status == 409:
         return all(_CONFLICT.search(word) or _MAY_PASS.search(word) for word in _codes(body))
-    return status in {408, 425}
+    return status in {408, 425, 498, 499}
 
 
-def _is_rate(text: str, body: object) -> bool:
-    return _RATE.search(text) is not None or _RATE_SAID.search(_said(text, body)) is not None
-
-
-def _said(text: str, body: object) -> str:
-    """What the provider itself says: its codes and its message, without what else its error may quote."""
-    inner = error_of(body)
-    if not inner:
-        return text
-    message = next((inner[name] for name in ("message", "error", "detail") if name in inner), "")
-    return "\n".join(
-        [*words_of(body), message[:_MAX_TEXT_CHARS] if isinstance(message, str) else ""]
-    )
+def _is_rate(status: int, speech: str, body: object) -> bool:
+    words = words_of(body)
+    if any(map(_RATE.search, words)):
+        return True
+    at_fault = status == _FIRST_ERROR and any(word.lower() in _FAULTY for word in words)
+    return not at_fault and _RATE.search(speech) is not None
 
 
 def refuses_reasoning(body: str) -> bool:
     """Whether a refused request was refused for the reasoning that it replayed (providers.md 2.2): without it, it may pass."""
-    return _REASONING.search(body[:_MAX_TEXT_CHARS]) is not None
+    return _REASONING.search(voiced(body, _decoded(body))) is not None
 
 
 def status_in_stream(body: object, text: str) -> int:
@@ -234,15 +260,17 @@ def status_in_stream(body: object, text: str) -> int:
     if _FIRST_ERROR <= code < 600:
         return code
     codes = _codes(body)
-    known = next((_STATUS_OF_WORD[word] for word in codes if word in _STATUS_OF_WORD), None)
+    known = next((_STATUS_OF_WORD[w.lower()] for w in codes if w.lower() in _STATUS_OF_WORD), None)
     if known is not None:
         return known
-    if any(map(_RATE_SAID.search, codes)):
+    if any(map(_RATE.search, codes)):
         return 429
-    text = _GROUPED.sub("", text[:_MAX_TEXT_CHARS])
-    if any(map(_MAY_PASS.search, codes)) and _stated_length(text) is None:
+    speech = said(text, body)
+    if any(map(_MAY_PASS.search, codes)) and _stated_length(speech) is None:
         return 500
-    at_fault = codes or _is_blocked(body) or _too_long(text) or _is_rate(text, body)
+    at_fault = (
+        codes or _is_blocked(body) or _too_long(speech) or _is_rate(_FIRST_ERROR, speech, body)
+    )
     return _FIRST_ERROR if at_fault else 500
 
 
@@ -284,31 +312,6 @@ def _stated_length(text: str) -> Failure | None:
             actual, maximum = _tokens(match, wording.actual), _tokens(match, wording.maximum)
             return Failure("over_length", "reassemble", actual, maximum)
     return None
-
-
-def error_of(body: object) -> Mapping[str, Any]:
-    """The object that says what went wrong: by itself, under `error`, or within the event or the response that failed."""
-    holder: Any = body
-    if isinstance(holder, list) and holder:
-        holder = holder[0]
-    for within in ("response", "error"):
-        if isinstance(holder, dict) and isinstance(holder.get(within), dict):
-            holder = holder[within]
-    return holder if isinstance(holder, dict) else {}
-
-
-def words_of(body: object) -> list[str]:
-    """The provider's own words for the error, codes before types; only ones that can hold no content."""
-    inner = error_of(body)
-    places = (
-        (inner.get("details"), "error_code"),
-        (inner, "code"),
-        (inner, "type"),
-        (inner, "status"),
-        (body, "__type"),
-    )
-    found = [place.get(name) for place, name in places if isinstance(place, Mapping)]
-    return [word for word in found if isinstance(word, str) and _SAFE_WORD.fullmatch(word)]
 
 
 def _decoded(body: str) -> object:

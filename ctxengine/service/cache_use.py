@@ -7,24 +7,35 @@ from datetime import datetime
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
-from uuid import UUID
 
 from ctxengine.engine.cache.causes import Cause
-from ctxengine.engine.cache.predict import Entry, Prediction, marked_places, predict
-from ctxengine.engine.cache.rules import cache_rules
+from ctxengine.engine.cache.predict import NOT_KNOWN, Entry, Prediction, marked_places, predict
 from ctxengine.engine.cache.trail import Place, Trail
 from ctxengine.engine.cache.ttl import advise_ttl, asked_life
 from ctxengine.engine.cache.warnings import cache_warnings
 from ctxengine.engine.events import EventType
 from ctxengine.engine.request import ModelRequest
 from ctxengine.engine.wire.base import Marker
-from ctxengine.ledger.models import Event, SessionRow
+from ctxengine.ledger.models import Event, RunRow, SessionRow
+from ctxengine.service.cache_behaviour import rules_of_run
+from ctxengine.service.cache_change import changed_bytes, segment_ends
 from ctxengine.service.left_before import Answered, LeftBefore
 
 _ENTRY = tuple(field.name for field in fields(Entry))
 _entry_values = attrgetter(*_ENTRY)
 _KEPT_INSIDE = frozenset(
-    {"entries", "reach", "deepest", "at", "measured", "slack", "images", "step"}
+    {
+        "entries",
+        "reach",
+        "deepest",
+        "at",
+        "measured",
+        "slack",
+        "images",
+        "step",
+        "segments",
+        "implicit",
+    }
 )
 """What only the next request and the verdict need."""
 
@@ -32,6 +43,7 @@ _PREDICTED_CAUSE = {
     "first": Cause.FIRST,
     "below_minimum": Cause.BELOW_MINIMUM,
     "expired": Cause.EXPIRED,
+    NOT_KNOWN: Cause.LIFE_UNKNOWN,
     "lookback": Cause.LOOKBACK,
 }
 _CAUSE_OF_EVENT = {
@@ -49,17 +61,18 @@ def cache_of(
     session: SessionRow,
     built: ModelRequest,
     at: datetime,
-    run_id: UUID,
+    run: RunRow,
     left: LeftBefore,
     trail: Trail,
 ) -> dict[str, Any]:
     """Markers, prediction and warnings of a request about to be recorded.
 
     Args:
+        run: by what was pinned at its start, whatever was learnt since.
         left: what the session's requests left before it.
         trail: the request's own places.
     """
-    rules = cache_rules(built.renderer.api, built.plan.provider, built.plan.model)
+    rules = rules_of_run(run, built.plan)
     times, before = left.times, left.answered
     now = at.timestamp()
     marks = marked_places(built, trail, rules)
@@ -83,9 +96,20 @@ def cache_of(
     )
     data = cache_json(built, trail, expected, warnings)
     if data["predicted"] is not None:
-        data["predicted"]["cause"] = _cause(session, built, before, expected, trail, run_id).value
-        data["step"] = rules.step
+        cause = _cause(session, built, before, expected, trail, run)
+        data["predicted"]["cause"] = cause.value
+        if rules.kind != "unknown":
+            data["predicted"]["by"] = rules.by
+            data["segments"] = segment_ends(trail)
+        data["changed"] = changed_bytes(session, built, before, trail, cause)
+        data["step"] = max(rules.step, rules.coarse)
         data["minimum"] = rules.minimum
+        if not rules.life_known:
+            data["implicit"] = {
+                "tells": rules.tells,
+                "behind": expected.behind,
+                "back": expected.back,
+            }
         if marks:
             place, life = marks[-1]
             data["deepest"] = _stored(Entry(place.digest, place.tokens, life, now, bare=place.bare))
@@ -153,7 +177,7 @@ def _cause(
     before: Answered | None,
     expected: Prediction,
     trail: Trail,
-    run_id: UUID,
+    run: RunRow,
 ) -> Cause:
     """Why less is read than the request before left."""
     known = _PREDICTED_CAUSE.get(expected.why) or _PREDICTED_CAUSE.get(expected.lost_to)
@@ -172,7 +196,7 @@ def _cause(
     for kind, cause in _CAUSE_OF_EVENT.items():
         if kind in types:
             return cause
-    return Cause.RUN_BOUNDARY if before.run_id != run_id else Cause.REWRITTEN
+    return Cause.RUN_BOUNDARY if before.run_id != run.id else Cause.REWRITTEN
 
 
 def _types_since(session: SessionRow, before: Answered) -> set[str]:

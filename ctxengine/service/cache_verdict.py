@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ctxengine.engine.cache.causes import Cause
+from ctxengine.engine.cache.causes import OF_BYTES, Cause
+from ctxengine.engine.cache.predict import UNPREDICTED
 from ctxengine.engine.cache.verdict import CacheVerdict, Expected, Reported, judge
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.tokens.usage import MAX_PLAUSIBLE_TOKENS, Usage
@@ -18,6 +19,10 @@ from ctxengine.ledger.models import RequestRow
 
 _REASON_FIELDS = ('"cache_miss_reason"', '"prompt_cache_diagnostics"')
 _MOST_REASON_CHARS = 64
+_UNANNOUNCED = frozenset({Cause.EPOCH, Cause.MODEL, Cause.IMAGES, Cause.REWRITTEN})
+"""Causes whose loss no event of its own tells at the step; a run's end, a summary and an act by hand are such events."""
+_NEAR_END = 4
+"""Counting back holds where no more than this part of a request stands behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +52,13 @@ def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheV
         reason,
         missed,
     )
-    if not predicted or predicted["why"] == "no_cache":
-        return CacheVerdict(
-            "unpredicted",
-            reported_read=reported.read,
-            reported_write=reported.write,
-            provider_reason=reason,
-            provider_missed=missed,
-        )
+    if not predicted or predicted["why"] in UNPREDICTED:
+        foreseen = Cause((predicted or {}).get("cause", ""))
+        return _unpredicted(reported, foreseen)
+    implicit = request.cache.get("implicit")
+    if implicit and not implicit["tells"] and not reported.read:
+        # It was measured to read much sooner the second time and to report nought then too.
+        return CacheVerdict("unreported", provider_reason=reason, provider_missed=missed)
     expected = Expected(
         read=predicted["read"],
         write=predicted["write"],
@@ -63,11 +67,35 @@ def verdict_on(request: RequestRow, usage: Usage | None, heard: Heard) -> CacheV
         cause=Cause(predicted.get("cause", "")),
         measured=request.cache.get("measured"),
         step=request.cache.get("step", 1),
+        behind=implicit["behind"] if implicit else 0,
+        back=implicit["back"] if implicit else None,
     )
     found = judge(expected, reported)
+    if implicit and found.outcome == "surplus" and expected.why == "first":
+        # Other sessions may have left it: of what they did nothing was predicted.
+        return _unpredicted(reported, expected.cause)
+    if implicit and found.outcome == "shortfall" and _ran_late(request, heard):
+        return _unpredicted(reported, Cause.LIFE_UNKNOWN)
     if found.cause is Cause.UNEXPLAINED:
         found = judge(expected, reported, _seen(request, heard))
     return found
+
+
+def _unpredicted(reported: Reported, cause: Cause) -> CacheVerdict:
+    return CacheVerdict(
+        "unpredicted",
+        reported_read=reported.read,
+        reported_write=reported.write,
+        cause=cause,
+        provider_reason=reported.reason,
+        provider_missed=reported.missed,
+    )
+
+
+def _ran_late(request: RequestRow, heard: Heard) -> bool:
+    """Whether the entry's time was over before the answer came."""
+    slack = request.cache.get("slack")
+    return slack is not None and (heard.at - request.created_at).total_seconds() >= slack
 
 
 def unjudged(usage: Usage | None) -> CacheVerdict:
@@ -83,8 +111,7 @@ def unjudged(usage: Usage | None) -> CacheVerdict:
 
 def _seen(request: RequestRow, heard: Heard) -> Cause:
     """What happened since the request was built that explains a shortfall."""
-    slack = request.cache.get("slack")
-    if slack is not None and (heard.at - request.created_at).total_seconds() >= slack:
+    if _ran_late(request, heard):
         return Cause.EXPIRED_ON_THE_WAY
     if heard.response_model and not _same_model(request.model, heard.response_model):
         return Cause.MODEL
@@ -144,8 +171,10 @@ def verdict_json(verdict: CacheVerdict, *, reasoned: bool) -> dict[str, Any]:
 
 
 def shortfall_draft(request: RequestRow, verdict: CacheVerdict, run: str) -> EventDraft | None:
-    """The event of a shortfall beyond tolerance; None for any other verdict."""
-    if verdict.outcome != "shortfall":
+    """The event of a step that misses: beyond tolerance, or foreseen where a digest changed and no act in the log said so."""
+    lost = (request.cache.get("predicted") or {}).get("lost", 0)
+    foreseen = verdict.outcome == "agrees" and verdict.cause in _UNANNOUNCED and lost > 0
+    if verdict.outcome != "shortfall" and not foreseen:
         return None
     return EventDraft(
         type=EventType.CACHE_SHORTFALL,
@@ -161,6 +190,9 @@ def shortfall_draft(request: RequestRow, verdict: CacheVerdict, run: str) -> Eve
             "provider_reason": verdict.provider_reason,
             "provider_missed": verdict.provider_missed,
             "disagreement": verdict.disagreement,
+            "changed": request.cache.get("changed") if verdict.cause in OF_BYTES else None,
+            "foreseen": foreseen,
+            "lost": lost,
         },
     )
 
@@ -218,12 +250,25 @@ def _drop_too_short(
             del entries[digest]
 
 
+def _in_use(behind: int, total: int, usage: Usage, at: datetime) -> dict[str, Any]:
+    """What an answer says of an entry without a stated life, with so many raw counts of the request behind it.
+
+    A template may leave parts of a prompt out, which makes every share of it wrong; what stands behind a late entry is little.
+    """
+    near = behind * _NEAR_END <= total
+    return {
+        "used_at": at.timestamp(),
+        "back": max(0, usage.prompt_total - behind) if near else None,
+    }
+
+
 def measured_entries(
-    request: RequestRow, usage: Usage, verdict: CacheVerdict, *, withheld: bool
+    request: RequestRow, usage: Usage, verdict: CacheVerdict, *, at: datetime, withheld: bool
 ) -> dict[str, Any]:
     """The request's cache part with the provider's own counts beside the entries they belong to.
 
     Args:
+        at: when the answer came: a cache without a stated life is in use until then.
         withheld: the provider said that it read the request without some of its reasoning.
     """
     cache = _without_reasoning(request.cache) if withheld else dict(request.cache)
@@ -232,8 +277,11 @@ def measured_entries(
         return cache
     if cache.get("step", 1) > 1:
         total = max(1, sum(predicted[part] for part in ("read", "write", "fresh")))
+        implicit = "implicit" in cache
         cache["entries"] = [
-            entry | {"measured": entry["tokens"] * usage.prompt_total // total}
+            entry
+            | {"measured": entry["tokens"] * usage.prompt_total // total}
+            | (_in_use(total - entry["tokens"], total, usage, at) if implicit else {})
             for entry in cache.get("entries", ())
         ]
         return cache

@@ -52,7 +52,7 @@ from ctxengine.service.cost_model import cost_model_of
 from ctxengine.service.races import redo_once
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, Compact, ServiceError
-from ctxengine.service.summaries.ask import ask_by_hand
+from ctxengine.service.summaries.ask import ask_by_hand, require_reachable
 from ctxengine.service.summaries.wanted import WantedSummary, wanted_raises
 from ctxengine.service.wiring import log_of, plan_from
 from ctxengine.service.working_set.compact_now import compact_working_set
@@ -146,7 +146,7 @@ class _Pass:
         merges = tuple(self._weighed(made) for made in outcome.made[:-1])
         outcome = outcome._replace(made=(*merges, result.model_copy(update={"verdict": verdict})))
         if self._spec.preview:
-            return self._answer("previewed", None, outcome.made[-1])
+            return self._previewed(outcome.made[-1])
         return self._install(outcome, wanted)
 
     def _below(self) -> EventSeq:
@@ -277,12 +277,18 @@ class _Pass:
             return self._skip(result.tokens_before, result, verdict)
         result = result.model_copy(update={"verdict": verdict})
         if self._spec.preview:
-            return self._answer("previewed", None, result)
+            return self._previewed(result)
         outcome = Outcome((result,), (packet_of(result),))
         last = self._write(lambda first: self._drafts(outcome, first, []), result, None)
         return self._answer("merged", last, result)
 
     # --- both ---
+
+    def _previewed(self, result: CompactionResult) -> Compacted:
+        """What would be made; refused where a model was to make it that cannot be called."""
+        if self._spec.summariser == "model":
+            require_reachable(self._plan, result.tokens_before)
+        return self._answer("previewed", None, result)
 
     def _weighed(self, result: CompactionResult) -> CompactionResult:
         below = EventSeq(result.replaced_through_sequence + 1)

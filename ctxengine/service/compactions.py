@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from ctxengine.engine.compaction.acts import BOUNDARY_KINDS, HistoryActs, tiles_of
-from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult
+from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult, whole_of
 from ctxengine.engine.events import EventType
-from ctxengine.engine.history.working_set_packets import PacketStore, packet_store
+from ctxengine.engine.history.working_set_packets import PacketStore, grown_from, packet_store
 from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.standing import history_acts, standing_of
 from ctxengine.engine.step import fixed_frame, floors_of
@@ -52,7 +52,7 @@ class CompactionLine:
     stands in its place. Longer ones grow from one in reserve. `held_out`: an operator took back another over its turns, or left
     something of them out, and so no request may show it."""
     result: CompactionResult | None
-    """What its body holds; None once erased."""
+    """What its body holds, of a packet that grew only what it adds; None once erased."""
     bar: UndoBar | None = None
     """Why it cannot be undone now; None where it can, and for one that is undone."""
 
@@ -69,6 +69,9 @@ class CompactionLine:
             "writer": payload.get("writer"),
             "summary": result.summary if result else None,
             "constraints": list(result.constraints) if result else [],
+            "sources": payload["sources"],
+            "pointers": payload["elided"],
+            "grown_from": payload.get("grown_from"),
             "source_event_ids": list(result.source_event_ids) if result else [],
             "elided": [span.model_dump(mode="json") for span in result.elided] if result else [],
             "erased": result is None,
@@ -84,6 +87,15 @@ class Compactions:
     tiles: tuple[Covered, ...]
     """What covers the history before the cut, oldest first."""
     refusals: tuple[EventRecord, ...]
+
+    def whole(self, line: CompactionLine) -> CompactionResult | None:
+        """What a compaction tells, with all that a packet took over from those it grew from; None once erased."""
+        if line.result is None:
+            return None
+        by_event = {int(one.event.sequence): one for one in self.lines}
+        chain = grown_from(line.event, [one.event for one in self.lines])
+        results = [by_event[int(event.sequence)].result for event in chain]
+        return whole_of([result for result in results if result is not None])
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctxengine.engine.compaction.compactor import Compactor, Outcome
-from ctxengine.engine.compaction.packet import CompactionResult, Packet
+from ctxengine.engine.compaction.packet import CompactionResult, Packet, body_of
 from ctxengine.engine.compaction.session_texts import SessionTexts
 from ctxengine.engine.compaction.soundness import REMEDY, Refusal
 from ctxengine.engine.compaction.summarise import LedgerSummariser, Surroundings
@@ -95,6 +95,7 @@ def compactor_of(
             brought=texts.brought,
             constraints=tuple(constraint.text for constraint in standing.state.constraints),
             open_tasks=tuple(task.title for task in standing.state.open_tasks),
+            tools=plan.pinned_names,
         ),
         excluded=frozenset(standing.marks.excluded),
         defer=defer,
@@ -147,8 +148,9 @@ def compaction_draft(
             "reason": reason,
             "verdict": result.verdict.model_dump() if result.verdict else None,
             **({"writer": writer} if writer else {}),
+            **({"grown_from": result.grown_from} if result.grown_from else {}),
         },
-        body=result.model_dump_json(),
+        body=body_of(result),
         owner=owner,
     )
 

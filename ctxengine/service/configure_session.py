@@ -18,7 +18,7 @@ from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import SessionRow
-from ctxengine.service.access import session_of, still_open_session
+from ctxengine.service.access import plan_row_of, session_of, still_open_session
 from ctxengine.service.audit import record_audit
 from ctxengine.service.clock import utc_now
 from ctxengine.service.learnt_window import assumed_window, known_facts
@@ -30,7 +30,7 @@ from ctxengine.service.refusals import refusing
 from ctxengine.service.rotation import same_request
 from ctxengine.service.specs import Actor, ServiceError
 from ctxengine.service.summaries.model_choice import check_summary_model
-from ctxengine.service.wiring import log_of, renderer_of
+from ctxengine.service.wiring import log_of, plan_from, renderer_of
 
 
 def configure_session(
@@ -78,7 +78,7 @@ def _configure(actor: Actor, session: SessionRow, spec: Configure, told: _Told) 
     with refusing():
         head = log.head()
         still_open_session(session)
-        _check(spec, session)
+        _check(spec, session, log)
         draft = EventDraft(
             type=EventType.SESSION_CONFIGURED,
             trust=Trust.PLATFORM,
@@ -110,14 +110,15 @@ def _keep_life(session: SessionRow, ttl: str) -> None:
     session.save(update_fields=["settings"])
 
 
-def _check(spec: Configure, session: SessionRow) -> None:
+def _check(spec: Configure, session: SessionRow, log: PostgresLog) -> None:
     """Refuse now what the next run could not resolve."""
     if spec.model is not None:
         renderer_of(spec.model.provider)
     if spec.tools is not None:
         candidates(spec.tools)
-    policy_of(spec.policy)
     if spec.policy is not None:
+        old = plan_from(log, plan_row_of(session))
+        policy_of(spec.policy, engine=session.engine, before=old.policy)
         provider = spec.model.provider if spec.model else session.provider
         check_summary_model(spec.policy.summary_model, provider)
 
@@ -179,7 +180,8 @@ def _texts(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan)
 
 def _figures(wanted: PlanRequest, spec: Configure, session: SessionRow, old: Plan) -> PlanRequest:
     if spec.policy is not None and spec.policy.states_budget:
-        wanted = replace(wanted, policy=policy_of(spec.policy))
+        policy = policy_of(spec.policy, engine=session.engine, before=old.policy)
+        wanted = replace(wanted, policy=policy)
     if spec.environment is not None:
         bound = {model_view(name): model_view(value) for name, value in spec.environment.items()}
         wanted = replace(wanted, environment=bound)

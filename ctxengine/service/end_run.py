@@ -20,6 +20,7 @@ from ctxengine.service.child_seed import works_for_a_run
 from ctxengine.service.clock import utc_now
 from ctxengine.service.drafts import INTERRUPTED, platform_result
 from ctxengine.service.memory_source import remember_turn
+from ctxengine.service.probe.cache_seen import learn_cache
 from ctxengine.service.probe.feedback import learn_from_run
 from ctxengine.service.probe.when_idle import probe_when_idle
 from ctxengine.service.races import redo_once
@@ -121,6 +122,7 @@ def close_turn(session: SessionRow, run: RunRow, log: PostgresLog, *, at: dateti
     close_missing_turns(session, log)
     ask_ahead(session, log)
     learn_from_run(session, run)
+    learn_cache(session, run)
     probe_when_idle(session)
     if not works_for_a_run(session):
         remember_turn(session, run, log, at=at)

@@ -8,6 +8,7 @@ from functools import cached_property
 from ctxengine.engine.derive import Derivation, text_of_item
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.evidence.digest import digest_of
+from ctxengine.engine.evidence.digest.make import reference_line
 from ctxengine.engine.guards.empty_step import StepEvidence, judge_step
 from ctxengine.engine.guards.freshness import FreshnessEvidence, judge_freshness
 from ctxengine.engine.guards.judgement import Guard, Judgement, nudge_of, statement_of
@@ -26,6 +27,7 @@ from ctxengine.engine.log.records import EventRecord
 from ctxengine.engine.plan.plan import PinnedTool
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import RunRow
+from ctxengine.ledger.queries.turns import turns_from
 from ctxengine.service.drafts import content_draft
 from ctxengine.service.last_figure import last_figure
 from ctxengine.service.left_out import LeftOut
@@ -63,30 +65,18 @@ class GuardDesk:
         closing = self.closing
         return "degraded" if closing is not None and closing.guard in _DEGRADED else "completed"
 
-    def card(self, texts: str, *, may_close: bool) -> Judgement | None:
+    def card(self, texts: str, *, may_close: bool, may_speak: bool = True) -> Judgement | None:
         """Judge a card before it is shown; what it gives stands in the card's way.
 
         Args:
             texts: all texts of the card.
             may_close: whether the turn may end here; not while other calls of the response wait for their results.
+            may_speak: whether the model can be told; of a fence it cannot while calls wait.
         """
         if not self.on:
             return None
-        return self._keep(self._fresh("", may_close)) or self._keep(
-            judge_topic(
-                TopicEvidence(
-                    card=texts,
-                    directive="\n".join(self.facts.said),
-                    retrieved=tuple(text_of_item(found.item) for found in self._observed),
-                    strikes=self._strikes(Guard.TOPIC),
-                    beside=tuple(
-                        text_of_item(found.item)
-                        for found in self.facts.results
-                        if found not in self._observed
-                    ),
-                ),
-                may_close=may_close,
-            )
+        return self._keep(self._fresh("", may_close), may_speak) or self._keep(
+            self._topic(texts, may_close), may_speak
         )
 
     def answer(self, text: str, *, has_calls: bool, emitted: int) -> Judgement | None:
@@ -132,7 +122,9 @@ class GuardDesk:
     def words(self, judgement: Judgement, at: int, derivation: Derivation) -> list[EventDraft]:
         """What the platform says for a verdict, and the evidence it quotes beside it, from sequence `at` on."""
         if judgement.verdict == "repair":
-            said = [(nudge_of(judgement.guard), Trust.PLATFORM, PLATFORM_SOURCE, "nudge")]
+            turn = self._turn if judgement.guard is Guard.STEERING else None
+            nudge = nudge_of(judgement.guard, turn=turn)
+            said = [(nudge, Trust.PLATFORM, PLATFORM_SOURCE, "nudge")]
         else:
             said = self._statement(judgement.guard)
         return [
@@ -165,16 +157,41 @@ class GuardDesk:
             out = LeftOut(self.facts.log)
             kept = [found for found in self._observed if not out.any_of([str(found.item.id)])]
             quotes += [_quoted(found) for found in kept[-_QUOTED_RESULTS:]]
-            text += " What was found is quoted below." if quotes else " What was found is left out."
+            text += _told_of(len(quotes), len(kept))
         return [(text, Trust.PLATFORM, PLATFORM_SOURCE, "statement"), *quotes]
 
-    def _keep(self, found: Judgement | None) -> Judgement | None:
+    def _keep(self, found: Judgement | None, may_speak: bool = True) -> Judgement | None:
         """Note a verdict; give it where something must follow from it."""
         if found is None:
             return None
+        found = found if may_speak else found.unspoken()
         if found not in self.judged:
             self.judged.append(found)
-        return found if found.speaks else None
+        return found if found.stops else None
+
+    @property
+    def _turn(self) -> int | None:
+        """Number of the open turn, as cards and `recall` count them."""
+        log = self.facts.log
+        closed = log.newest(EventType.TURN_CLOSED)
+        before, first = (
+            (closed.payload["number"] - 1, closed.payload["first"]) if closed else (0, 0)
+        )
+        return before + turns_from(log.tenant, log.session, first) or None
+
+    def _topic(self, texts: str, may_close: bool) -> Judgement | None:
+        evidence = TopicEvidence(
+            card=texts,
+            directive="\n".join(self.facts.said),
+            retrieved=tuple(text_of_item(found.item) for found in self._observed),
+            strikes=self._strikes(Guard.TOPIC),
+            beside=tuple(
+                text_of_item(found.item)
+                for found in self.facts.results
+                if found not in self._observed
+            ),
+        )
+        return judge_topic(evidence, may_close=may_close)
 
     def _fresh(self, text: str, may_close: bool) -> Judgement | None:
         facts = self.facts
@@ -311,9 +328,24 @@ def opening(drafts: Sequence[EventDraft], at: int) -> list[str]:
 
 
 def _quoted(found: Retrieved) -> tuple[str, Trust, str, str]:
-    item = found.item
-    text = digest_of(text_of_item(item), reference=str(item.id), is_error=item.is_error).text
+    """A result as it is quoted to the user, who has no `recall` to call: a short form says what it is the short form of."""
+    item, whole = found.item, text_of_item(found.item)
+    text, how = (
+        digest_of(whole, reference=str(item.id)).text,
+        reference_line(str(item.id), len(whole)),
+    )
+    if text != whole and text.endswith(how):
+        text = f"{text.removesuffix(how)}[a short form of a result of {len(whole):,} characters]"
     return text, item.trust, f"{QUOTE_SOURCE}{item.source}", "quote"
+
+
+def _told_of(quoted: int, found: int) -> str:
+    """What a statement says of the results it quotes."""
+    if not found:
+        return " What was found is left out."
+    if quoted == found:
+        return " What was found is quoted below."
+    return f" The last {quoted} of {found} results are quoted below; {found - quoted} earlier ones are not."
 
 
 def _follows(found: Judgement) -> str:

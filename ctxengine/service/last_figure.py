@@ -21,7 +21,8 @@ from ctxengine.service.run_facts import RunFacts
 
 _CARDS, _ANSWERS = 24, 24
 """Newest cards and answers that are looked through."""
-_MAX_CHARS = 400
+_MAX_CHARS, _LEAD_CHARS = 400, 100
+"""Of what is quoted at most, and of that before a figure that stands deep in a long text."""
 _FIGURE = re.compile(r"\d")
 _SENTENCES = re.compile(r"(?<=[.!?。！？])\s+|\n")
 
@@ -70,9 +71,7 @@ def _on_cards(facts: RunFacts, asked: frozenset[str], out: LeftOut) -> Figure | 
         if _FIGURE.search(text) and asked & telling_words([card.index_text]):
             event = times[card.sequence]
             source = f"card:{card.semantic_type}"
-            return Figure(
-                truncate_text(text, _MAX_CHARS), card.trust, source, card.sequence, _when(event)
-            )
+            return Figure(_quoted(text), card.trust, source, card.sequence, _when(event))
     return None
 
 
@@ -94,11 +93,24 @@ def _in_answers(facts: RunFacts, asked: frozenset[str], out: LeftOut) -> Figure 
         for sentence in _SENTENCES.split(said):
             if _FIGURE.search(sentence) and asked & telling_words([sentence]):
                 # Prose may repeat what a result of its turn said, so it is quoted as what came from outside.
-                text = truncate_text(sentence.strip(), _MAX_CHARS)
+                text = _quoted(sentence.strip())
                 return Figure(
                     text, Trust.EXTERNAL_UNTRUSTED, "answer", event.sequence, _when(event)
                 )
     return None
+
+
+def _quoted(text: str) -> str:
+    """A text with a figure as it is quoted: a long one from its start, or from a little before the figure, with marks."""
+    if len(text) <= _MAX_CHARS:
+        return text
+    figure = _FIGURE.search(text)
+    at = figure.start() if figure is not None else 0
+    before = len(truncate_text(text, at - _LEAD_CHARS)) if at > _MAX_CHARS - _LEAD_CHARS else 0
+    part = truncate_text(text[before:], _MAX_CHARS)
+    more = len(text) - before - len(part)
+    opening = f"[... {before:,} characters before ...] " if before else ""
+    return f"{opening}{part}" + (f" [... {more:,} more characters ...]" if more else "")
 
 
 def _when(event: EventRecord) -> str:

@@ -131,7 +131,7 @@ def _plan(
             **snapshot_fields(spec, session_id),
             scopes=_scopes(spec),
             environment=_environment(spec.environment),
-            policy=policy_of(spec.policy),
+            policy=policy_of(spec.policy, engine=spec.engine),
             factor=factor_in_force(actor.tenant_id, provider, model) / 1_000_000,
             notes=assumed_window(spec.model.window, known, model),
         ),

@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, ClassCap
+from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, ClassCap, default_policy
 from ctxengine.engine.canonical import digest_of
 from ctxengine.engine.control.table import CONTROL_RULES
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
+from ctxengine.engine.evidence.inline import InlineUnit
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import Batch
 from ctxengine.engine.plan.plan import PinnedTool, Plan, plan_text
@@ -24,18 +26,29 @@ from ctxengine.service.prices import Price
 from ctxengine.service.specs import PlanView, PolicySpec, ServiceError, ToolSpec
 
 
-def policy_of(spec: PolicySpec | None) -> BudgetPolicy:
-    """The default policy with a session's own figures, under a version made from them.
+def policy_of(
+    spec: PolicySpec | None, *, engine: str, before: BudgetPolicy | None = None
+) -> BudgetPolicy:
+    """The engine's default policy with a session's own figures, under a version made from them.
+
+    Args:
+        before: the policy that the session has had so far; None where it opens.
 
     Raises:
-        ServiceError: 422 for a cap of a class that does not exist or cannot be capped.
+        ServiceError: 422 for a cap of a class that does not exist or cannot be capped, for a limit of one result in a unit that
+            the engine does not show, in two, or in another than the session has counted in so far.
     """
+    usual = default_policy(engine)
+    if before is not None and before.inline.unit is not usual.inline.unit:
+        # What is counted in one unit stays so for the session's life.
+        usual = DEFAULT_POLICY
     if spec is None:
-        return DEFAULT_POLICY
+        return usual
     given = spec.model_dump(
         exclude_none=True, exclude={"caps", "history_ttl", "durable_checkpoints"}
     )
-    caps = dict(DEFAULT_POLICY.caps)
+    given |= _inline(spec, engine, before)
+    caps = dict(usual.caps)
     for name, tokens in spec.caps.items():
         if name not in caps or caps[name].tokens is None:
             known = ", ".join(key for key, cap in caps.items() if cap.tokens is not None)
@@ -43,11 +56,30 @@ def policy_of(spec: PolicySpec | None) -> BudgetPolicy:
                 "unknown_class", 422, f"{name!r} is no capped budget class; known: {known}."
             )
         caps[name] = ClassCap(tokens=tokens, items=caps[name].items)
-    if not given and caps == DEFAULT_POLICY.caps:
-        return DEFAULT_POLICY
-    policy = DEFAULT_POLICY.model_copy(update={**given, "caps": caps, "name": "session"})
+    if not given and caps == usual.caps:
+        return usual
+    policy = usual.model_copy(update={**given, "caps": caps, "name": "session"})
     version = digest_of(policy.model_copy(update={"version": ""}).as_json())[:12]
     return policy.model_copy(update={"version": version})
+
+
+def _inline(spec: PolicySpec, engine: str, before: BudgetPolicy | None) -> dict[str, int | None]:
+    """The limit of one result that a policy states, the one in the other unit set aside; empty where it states none."""
+    in_bytes, in_chars = spec.inline_maximum_bytes, spec.inline_maximum_chars
+    if in_bytes is None and in_chars is None:
+        return {}
+    unit = InlineUnit.BYTES if in_chars is None else InlineUnit.CHARACTERS
+    fault = ""
+    if in_bytes is not None and in_chars is not None:
+        fault = "Give one of inline_maximum_bytes and inline_maximum_chars."
+    elif unit is InlineUnit.CHARACTERS and engine not in WINDOWED_ENGINES:
+        fault = f"The {engine} engine limits a result by its bytes: give inline_maximum_bytes."
+    elif before is not None and before.inline.most and before.inline.unit is not unit:
+        kept = before.inline.unit
+        fault = f"This session's results are counted in {kept}, for its whole life: give its limit in {kept}."
+    if fault:
+        raise ServiceError("invalid_field", 422, fault)
+    return {"inline_maximum_bytes": in_bytes, "inline_maximum_chars": in_chars}
 
 
 def pinned_tools(specs: tuple[ToolSpec, ...]) -> list[PinnedTool]:

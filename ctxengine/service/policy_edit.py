@@ -7,7 +7,8 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy
+from ctxengine.engine.budget.policy import DEFAULT_POLICY, BudgetPolicy, default_policy
+from ctxengine.engine.evidence.inline import InlineUnit
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.configure_session import configure_session
 from ctxengine.service.plan_specs import Configure, Configured
@@ -74,7 +75,8 @@ def edit_policy(
 
 def stated(policy: BudgetPolicy) -> dict[str, Any]:
     """What a policy states beyond the default, as a session's open would say it."""
-    usual = DEFAULT_POLICY
+    in_chars = policy.inline.unit is InlineUnit.CHARACTERS
+    usual = default_policy("working_set") if in_chars else DEFAULT_POLICY
     names = set(PolicySpec.model_fields) & set(BudgetPolicy.model_fields) - {"caps"}
     found = {
         name: getattr(policy, name)

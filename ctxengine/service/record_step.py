@@ -113,7 +113,7 @@ def record_step(
         built=built,
         at=now,
         build_ms=(time.perf_counter() - began) * 1000,
-        cache=cache_of(session, built, now, run.id, left, trail),
+        cache=cache_of(session, built, now, run, left, trail),
     )
     with transaction.atomic():
         if lost:

@@ -66,6 +66,7 @@ def counts_for(session: SessionRow, log: PostgresLog, plan: Plan) -> list[ItemCo
     derivation = Derivation(
         counter_of(plan.provider, plan.model),
         foreign_as_pointer=bool(session.import_sha256),
+        inline=plan.policy.inline,
         whole_lines=session.engine in WINDOWED_ENGINES,
         kept_aside=plan.aside_tokens,
     )

@@ -26,6 +26,8 @@ from ctxengine.service.wiring import log_of
 
 MOST_APART = 2
 """A refusal whose size and our count, factor applied, differ by more than this many times is believed for its run alone."""
+_SLACK = 1.1
+"""Our own count may be so many times too low."""
 SMALLEST_WINDOW = 1_024
 """Tokens. No model takes less; a smaller stated maximum is no window."""
 
@@ -146,6 +148,9 @@ def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Fail
     expected = math.ceil(request.total_tokens * factor / 1_000_000)
     rejected = failure.actual or expected
     accepted = failure.maximum or next_total(rejected)
+    if accepted >= rejected:
+        # The answer was counted in: what was refused is no size to try again.
+        accepted = next_total(rejected)
     known = CalibrationFactor(model=session.model, millionths=factor)
     # What was sent as `expected` was too long: the same raw count must come out below what is accepted.
     actual = max(rejected, math.ceil(expected * rejected / max(1, accepted)))
@@ -180,8 +185,11 @@ def _learnt(session: SessionRow, run: RunRow, request: RequestRow, failure: Fail
 def _believable(failure: Failure, rejected: int, expected: int) -> bool:
     """Whether a refusal may teach other runs of the tenant: one odd report would make the model small for all of them."""
     maximum = failure.maximum
-    if failure.actual is None and maximum is None:
-        # Words alone may be about something else than the prompt, and our own count would then be what they teach.
-        return False
+    if failure.actual is None:
+        # Words alone may be about something else than the prompt, and our own count would then be what they teach. A maximum
+        # alone may be the prompt's own words: what we sent must have been longer than it, and not by far.
+        return maximum is not None and (
+            SMALLEST_WINDOW <= maximum <= expected * _SLACK and expected <= maximum * MOST_APART
+        )
     near = expected <= rejected * MOST_APART and rejected <= expected * MOST_APART
     return near and (maximum is None or maximum >= SMALLEST_WINDOW)

@@ -125,9 +125,7 @@ def exceeded_drafts(
         units: the open run's, which stand in the request whatever yields.
         step: the content head that the step saw.
     """
-    legacy = sum(
-        is_legacy(item, policy.inline_maximum_bytes) for unit in units for item in unit.items
-    )
+    legacy = sum(is_legacy(item, policy.inline) for unit in units for item in unit.items)
     numbers = error.numbers
     exceeded = EventDraft(
         type=EventType.BUDGET_EXCEEDED,
@@ -154,7 +152,7 @@ def summary_digest(built: ModelRequest) -> str:
 
 def legacy_excerpts(built: ModelRequest) -> int:
     """Results that stand as excerpts under a limit they were not counted under (spec, What history selection retains)."""
-    limit = built.plan.policy.inline_maximum_bytes
+    limit = built.plan.policy.inline
     return sum(
         is_legacy(item, limit)
         for stretch in built.stretches

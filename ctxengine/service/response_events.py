@@ -13,13 +13,12 @@ from ctxengine.engine.derive import Derivation, text_of_item
 from ctxengine.engine.events import EventDraft, EventType, ItemFacts
 from ctxengine.engine.guards.judgement import Guard, Judgement, nudge_of, statement_of
 from ctxengine.engine.ids import EventSeq
-from ctxengine.engine.items import DecodedItem, ForeignPart, ItemKind, TextPart
+from ctxengine.engine.items import DecodedItem, ItemKind, TextPart
 from ctxengine.engine.log.hydrate import decode_event
 from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.ports import OpenCall
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
-from ctxengine.engine.wire.tool_search import found_names
 from ctxengine.engine.working_state.outcomes import ASK_TOOL, Asked, Outcome
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RequestRow, RunRow, SessionRow
@@ -29,6 +28,7 @@ from ctxengine.service.control.answers import ControlAnswer, ControlCall
 from ctxengine.service.control.registry import answer_control
 from ctxengine.service.drafts import content_draft, platform_result
 from ctxengine.service.guards import GuardDesk
+from ctxengine.service.noted_calls import calls_unwrapped, misread, tools_found
 from ctxengine.service.presentations.emit import CardDesk, card_texts
 from ctxengine.service.run_facts import RunFacts
 from ctxengine.service.specs import Actor, CallAction, TakeResponse
@@ -92,6 +92,8 @@ class ResponseEvents:
         self.cards = CardDesk(facts)
         self.guards = GuardDesk(facts, sequence)
         self._fence_stopped: Judgement | None = None
+        self._told: set[Guard] = set()
+        """Guards whose word a call of this response was answered with."""
         self._waits = False
 
     @cached_property
@@ -125,8 +127,8 @@ class ResponseEvents:
             run=str(self.run.id),
             source="model",
             payload=self._payload(request, spec)
-            | self._unwrapped(decoded, verdicts)
-            | self._found(body),
+            | calls_unwrapped(self.plan, decoded, verdicts)
+            | tools_found(self.plan, body),
             owner=self.session.principal,
             ledger_name=self.plan.ledger_name,
         )
@@ -138,17 +140,17 @@ class ResponseEvents:
             if facts.kind is ItemKind.TOOL_CALL
         ]
         drafts += self._observed(response.items, verdicts, calls, drafts)
-        drafts += self._misread(verdicts)
-        if not calls:
-            drafts += self._fenced(drafts)
+        drafts += misread(self.guards.facts, verdicts, response=self.sequence)
+        drafts += self._fenced(drafts)
         return drafts, calls
 
     def conclude(
         self, drafts: list[EventDraft], calls: Sequence[CallAction], following: Following
     ) -> Conclusion:
         """Let the guards judge what would end the turn; verdicts and words are added to `drafts`."""
+        repeats = self.cards.calls == len(calls) and not self.cards.emitted
         self.guards.repeats(
-            cards=self.cards.calls if self.cards.calls == len(calls) else 0,
+            cards=self.cards.calls if repeats else 0,
             repeated=self.cards.repeated,
             may_close=not self.interrupted,
         )
@@ -184,37 +186,6 @@ class ResponseEvents:
         foreign = any(not isinstance(part, TextPart) for item in said for part in item.parts)
         return text or ("(a block of the provider's own)" if foreign else "")
 
-    def _misread(self, verdicts: Mapping[int, Verdict]) -> list[EventDraft]:
-        """Listed tools that were used though the run's reading did not ask for what they serve."""
-        if self.plan.policy.surface != "reading":
-            return []
-        used = {
-            tool
-            for verdict in verdicts.values()
-            if verdict.refused is None
-            and (tool := self.plan.tool(verdict.name)) is not None
-            and tool.group == "deferred"
-        }
-        if not used:
-            return []
-        required = frozenset(self.guards.facts.reading.required_domains)
-        missed = sorted(tool.name for tool in used if not required & set(tool.serves))
-        if not missed:
-            return []
-        payload = {
-            "names": missed,
-            "required": len(required),
-            "response": int(self.sequence),
-        }
-        return [
-            EventDraft(
-                type=EventType.READING_MISSED,
-                trust=Trust.PLATFORM,
-                run=str(self.run.id),
-                payload=payload,
-            )
-        ]
-
     def _goes_out(self, verdict: Verdict) -> bool:
         """Whether the runtime is to carry the call out."""
         tool = self.plan.tool(verdict.name)
@@ -223,7 +194,11 @@ class ResponseEvents:
         return tool is None or tool.presentation is None or _executed(tool)
 
     def _fenced(self, drafts: Sequence[EventDraft]) -> list[EventDraft]:
-        """The cards that the prose holds in fences, each judged as a call of its tool would be."""
+        """The cards that the prose holds in fences, each judged as a call of its tool would be.
+
+        They stand behind the answers to the response's calls, so that a card that is called for as well is the call's. While
+        calls wait for their results nothing may be said between: then a fence that a guard stops is plain text, without a word.
+        """
         said = [
             (f"{self.sequence}.{item.ordinal}", text_of_item(item))
             for item in self.items
@@ -236,12 +211,15 @@ class ResponseEvents:
             verdict = judge_call(self.plan, tool.name, payload, self._authority)
             return verdict.refused.code if verdict.refused is not None else None
 
-        def admitted(texts: str) -> bool:
-            self._fence_stopped = self.guards.card(texts, may_close=not self.interrupted)
-            return self._fence_stopped is None
+        def withheld(texts: str) -> Judgement | None:
+            free = not (self._waits or self.interrupted)
+            stopped = self.guards.card(texts, may_close=free, may_speak=free)
+            if stopped is not None and stopped.speaks and stopped.guard not in self._told:
+                self._fence_stopped = stopped
+            return stopped
 
         at = self.sequence + len(drafts)
-        return self.cards.from_texts(said, at=at, refused=refused, admitted=admitted)
+        return self.cards.from_texts(said, at=at, refused=refused, withheld=withheld)
 
     def _observed(
         self,
@@ -286,29 +264,6 @@ class ResponseEvents:
             ).repeated,
         )
 
-    def _unwrapped(
-        self, decoded: Mapping[int, DecodedItem], verdicts: Mapping[int, Verdict]
-    ) -> dict[str, Any]:
-        """The tools meant by calls of `tool.call`, by ordinal: their results are theirs."""
-        meant = {
-            str(ordinal): model_view(verdict.name)
-            for ordinal, verdict in verdicts.items()
-            if verdict.name != self.plan.ledger_name(decoded[ordinal].name or "")
-        }
-        return {"unwrapped": meant} if meant else {}
-
-    def _found(self, body: Sequence[DecodedItem]) -> dict[str, Any]:
-        """Deferred tools that the provider's own search found, by ledger name; what else it names counts for nothing."""
-        named = {
-            name
-            for item in body
-            for part in item.parts
-            if isinstance(part, ForeignPart)
-            for name in found_names(part.kind, part.raw)
-        }
-        found = sorted(tool.name for tool in self.plan.kept_aside if tool.wire_name in named)
-        return {"found_tools": [model_view(name) for name in found]} if found else {}
-
     def _act(
         self, facts: ItemFacts, item: DecodedItem, verdict: Verdict, drafts: list[EventDraft]
     ) -> CallAction:
@@ -352,6 +307,7 @@ class ResponseEvents:
                 card_texts(verdict.arguments), may_close=not (self._waits or self.interrupted)
             )
         if stopped is not None:
+            self._told.add(stopped.guard)
             said = nudge_of if stopped.verdict == "repair" else statement_of
             return ControlAnswer(said(stopped.guard), is_error=True)
         at = self.sequence + len(drafts)

@@ -249,7 +249,7 @@ class _Erasure:
             wire_names={tool.name: tool.wire_name for tool in plan.tools},
             api=renderer.api.value,
             foreign_as_pointer=bool(self.session.import_sha256),
-            inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+            inline=plan.policy.inline,
             whole_lines=self.session.engine in WINDOWED_ENGINES,
             searchable=plan.searchable,
         )
@@ -262,9 +262,9 @@ class _Erasure:
             own = [u for u in units if u.sequence in affected]
             turns = closed_turns(self.log)
             repeats = turns.repeats(range(1, len(turns.events) + 1))
-            closed = closed_record(own, counter, repeats=repeats)
+            closed = closed_record(own, counter, repeats=repeats, digests=turns.digests_at)
             shown += [("digest", unit) for unit in closed]
-            earlier = closed_record(own, counter, once=False)
+            earlier = closed_record(own, counter, once=False, digests=turns.digests_at)
             shown += [
                 (CARDS_TWICE, unit)
                 for unit, now in zip(earlier, closed, strict=True)

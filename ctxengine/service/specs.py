@@ -89,6 +89,7 @@ class PolicySpec(Spec):
     low_water: float | None = Field(default=None, gt=0, le=1)
     history_floor: int | None = Field(default=None, ge=0)
     inline_maximum_bytes: int | None = Field(default=None, ge=1_000, le=1_000_000_000)
+    inline_maximum_chars: int | None = Field(default=None, ge=1_000, le=1_000_000_000)
     compaction: Literal["deterministic", "model", "none"] | None = None
     summary_model: str | None = Field(default=None, min_length=1, max_length=250)
     summary_tokens: int | None = Field(default=None, ge=200, le=100_000)

@@ -17,6 +17,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.access import session_of
+from ctxengine.service.cache_behaviour import pinned_behaviour
 from ctxengine.service.child_seed import message_drafts
 from ctxengine.service.clock import local_time, utc_now
 from ctxengine.service.factor import factor_in_force
@@ -190,6 +191,7 @@ def _run_row(
             "timezone": spec.timezone or "",
             "now": spec.now.isoformat() if spec.now else None,
             "factor_millionths": factor_in_force(actor.tenant_id, session.provider, session.model),
+            **pinned_behaviour(session, session.provider, session.model),
         },
         started_at=now,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ctxengine.engine.control.find import schemas_text, schemas_trust, serving
+from ctxengine.engine.control.find import Served, schemas_text, schemas_trust, serving
 from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.guards.topic import telling_words
 from ctxengine.engine.history.left_out import any_within
 from ctxengine.engine.history.projection import Projection
-from ctxengine.engine.history.working_set_told import told_turns
+from ctxengine.engine.history.working_set_told import ToldTurns, told_turns
 from ctxengine.engine.inputs import StepInputs
 from ctxengine.engine.plan.plan import PinnedTool, Plan
 from ctxengine.engine.ports import TokenCounter
@@ -23,11 +23,11 @@ from ctxengine.engine.tail import (
     thread_line,
     thread_of,
 )
-from ctxengine.engine.turns.card import TurnCard
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow
 from ctxengine.service.calls import revoked_tools
 from ctxengine.service.run_facts import RunFacts
+from ctxengine.service.tool_terms import known_terms
 
 
 def tail_of_run(
@@ -37,7 +37,7 @@ def tail_of_run(
     wanted: StepInputs,
     projection: Projection | None,
     counter: TokenCounter,
-    told: Callable[[int], Sequence[TurnCard]] | None = None,
+    told: Callable[[int], ToldTurns] | None = None,
 ) -> Tail:
     """What the run's requests say of its directive; nothing for engines whose blocks are not kept as events.
 
@@ -52,16 +52,17 @@ def tail_of_run(
     intent = intent_text(facts.reading)
     if counter.text(intent) > INTENT_TOKENS:
         intent = ""
-    tools = _tools(facts)
-    schemas = ""
-    if tools:
-        caller = plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL.value
-        schemas = schemas_text(tools, caller=caller)
-    tail = Tail(intent, tools=schemas, tools_trust=schemas_trust(tools))
+    served = _tools(facts, counter)
+    tail = Tail(
+        intent,
+        tools=_schemas(plan, served.tools, served.left),
+        tools_trust=schemas_trust([*served.tools, *served.left]),
+        names_alone=not served.tools,
+    )
     if wanted.projection is None:
         return tail
-    turns = told_turns(log, wanted.projection) if told is None else told(wanted.projection)
-    if not turns:
+    cards, before = told_turns(log, wanted.projection) if told is None else told(wanted.projection)
+    if not cards:
         return tail
     asked = telling_words([facts.directive])
     lines = [
@@ -71,20 +72,40 @@ def tail_of_run(
             card.asked_trust,
             related=lambda text: bool(asked & telling_words([text])),
         )
-        for card in turns
+        for card in cards
         if not any_within(wanted.excluded, card.first, card.last)
     ]
-    shown = [facts.directive]
+    shown, threads = [facts.directive], []
     if projection is not None:
         shown += [projection.row_nine, *(block.text or "" for block in projection.blocks)]
-    return replace(tail, thread=thread_of(lines, shown, counter.text))
+        threads = [block.text or "" for block in projection.blocks if block.rows.get("thread")]
+    thread = thread_of(lines, shown, counter.text, blocks=threads, before=before)
+    return replace(tail, thread=thread)
 
 
-def _tools(facts: RunFacts) -> tuple[PinnedTool, ...]:
+def _tools(facts: RunFacts, counter: TokenCounter) -> Served:
     """Listed tools that the reading asks for; none where the policy shows tools by the plan alone."""
     plan = facts.plan
     if plan.policy.surface != "reading" or not plan.indexed:
-        return ()
+        return Served()
     revoked = revoked_tools(facts.log)
     listed = [tool for tool in plan.indexed if tool.name not in revoked]
-    return serving(listed, facts.reading.required_domains, TOOLS_TOKENS)
+    return serving(
+        listed,
+        facts.reading,
+        TOOLS_TOKENS,
+        directive=facts.directive,
+        naming=lambda left: counter.text(_schemas(plan, (), left)),
+        terms=known_terms,
+    )
+
+
+def _schemas(plan: Plan, tools: Sequence[PinnedTool], left: Sequence[PinnedTool]) -> str:
+    if not tools and not left:
+        return ""
+    return schemas_text(
+        tools,
+        caller=plan.wire_name(ControlTool.TOOL_CALL) or ControlTool.TOOL_CALL.value,
+        others=left,
+        finder=plan.wire_name(ControlTool.FIND_TOOLS) or ControlTool.FIND_TOOLS.value,
+    )

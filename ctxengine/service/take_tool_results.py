@@ -61,7 +61,7 @@ def _take(actor: Actor, session: SessionRow, run: RunRow, spec: TakeToolResults)
         plan = plan_of_session(session, log)
         derivation = Derivation(
             counter_of(session.provider, session.model),
-            inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+            inline=plan.policy.inline,
             whole_lines=session.engine in WINDOWED_ENGINES,
         )
         names = {call: meant_by(log, plan, call) for _, call in matched}

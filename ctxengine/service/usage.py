@@ -33,8 +33,10 @@ class Receipt:
     verdict: CacheVerdict
     reasoned: bool
     """Whether the response held reasoning."""
-    withheld: bool = False
+    withheld: bool
     """Whether the provider said that reasoning of the request did not reach the model."""
+    at: datetime
+    """When it came."""
     leg: Answering | None = None
     """The fallback leg that answered; None for the session's own model."""
 
@@ -54,7 +56,7 @@ def receipt_of(
     if leg is not None:
         # What was predicted is of a body that nobody sent.
         usage = read_usage(leg.provider, raw, leg.window)
-        return Receipt(usage, unjudged(usage), reasoned, leg=leg)
+        return Receipt(usage, unjudged(usage), reasoned, withheld=False, at=at, leg=leg)
     usage = read_usage(session.provider, raw, request.budget.get("window"))
     heard = Heard(
         response_raw=spec.response_raw or "",
@@ -64,7 +66,7 @@ def receipt_of(
         at=at,
     )
     withheld = withholds_reasoning(heard.response_raw)
-    return Receipt(usage, verdict_on(request, usage, heard), reasoned, withheld)
+    return Receipt(usage, verdict_on(request, usage, heard), reasoned, withheld, at)
 
 
 def _reasoned_before(request: RequestRow) -> bool | None:
@@ -105,7 +107,9 @@ def keep_receipt(session: SessionRow, request: RequestRow, receipt: Receipt) -> 
     if usage.calibrates:
         key = ModelKey(session.tenant_id, session.provider, session.model)
         learn_receipt(key, request.total_tokens, usage)
-        changes["cache"] = measured_entries(request, usage, verdict, withheld=receipt.withheld)
+        changes["cache"] = measured_entries(
+            request, usage, verdict, at=receipt.at, withheld=receipt.withheld
+        )
     return changes
 
 

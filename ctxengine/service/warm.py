@@ -16,7 +16,7 @@ from ctxengine.engine.compaction.packet import CompactionResult
 from ctxengine.engine.events import EventType
 from ctxengine.engine.history.project import project
 from ctxengine.engine.history.projection import Projection
-from ctxengine.engine.history.working_set_told import told_turns
+from ctxengine.engine.history.working_set_told import ToldTurns, told_turns
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
 from ctxengine.engine.items import Unit
@@ -26,7 +26,6 @@ from ctxengine.engine.memo import BuildMemo
 from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.standing import Standing, standing_of
-from ctxengine.engine.turns.card import TurnCard
 from ctxengine.ledger.ahead import Read
 from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import PlanRow, SessionRow
@@ -60,7 +59,7 @@ class Warmth:
     """How often the session had been forgotten when they were read."""
     _pinned: tuple[int, int, Plan] | None = None
     _projection: tuple[tuple[object, ...], Projection | None] | None = None
-    _told: tuple[tuple[int, int], tuple[TurnCard, ...]] | None = None
+    _told: tuple[tuple[int, int], ToldTurns] | None = None
     _closed: dict[EventSeq, tuple[Unit, Unit]] = field(default_factory=dict)
     """Units of the newest projection with their closed forms."""
     _plans: dict[UUID, Plan] = field(default_factory=dict)
@@ -130,7 +129,7 @@ class Warmth:
             self._projection = (key, project(log, facts, inputs, counter, self._closed))
         return self._projection[1]
 
-    def told(self, log: WarmLog, projection: int) -> tuple[TurnCard, ...]:
+    def told(self, log: WarmLog, projection: int) -> ToldTurns:
         """The turns that a plan leaves to the thread; read once for as long as it is in force."""
         key = (log.version(), projection)
         if self._told is None or self._told[0] != key:

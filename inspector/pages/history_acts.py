@@ -128,7 +128,7 @@ def _compact_page(viewer: Viewer, head: SessionHead, spec: Compact) -> ActPage:
     hidden += [("model", "1")] if by_model else []
     figures = _compact_figures(head, done) if done else ()
     if by_model and done:
-        figures, blocked = _with_writer(viewer.actor, head, done, figures, blocked)
+        figures = (*figures, *_writer_figures(viewer.actor, head, done))
     return ActPage(
         shell=shell_of(viewer, head, "Compact now"),
         frame=frame_of(viewer, head, "session-compactions"),
@@ -200,23 +200,18 @@ def _compact_figures(head: SessionHead, done: Compacted) -> tuple[Figure, ...]:
     return (*figures, *_verdict(head, done.verdict), *_reasoning(done.reasoning_dropped))
 
 
-def _with_writer(
-    actor: Actor, head: SessionHead, done: Compacted, figures: tuple[Figure, ...], blocked: str
-) -> tuple[tuple[Figure, ...], str]:
-    """The figures with who would write and for how much; blocked where nobody can be called."""
+def _writer_figures(actor: Actor, head: SessionHead, done: Compacted) -> tuple[Figure, ...]:
+    """Who would write, and for how much."""
     known = summary_forecast(
         actor=actor,
         session_id=head.id,
         tokens_before=done.tokens_before if done.tokens_read is None else done.tokens_read,
         tokens_after=done.tokens_after or 0,
     )
-    more = (
+    return (
         Figure("Written by", known.model, "in a job; the figures are of a summary without a model"),
         Figure("The call costs", dollars(known.usd), "about; what the model thinks comes on top"),
     )
-    if known.unreachable and not blocked:
-        blocked = f"{known.model} cannot be called ({known.unreachable}); set its key first."
-    return (*figures, *more), blocked
 
 
 def _verdict(head: SessionHead, verdict: NetCost | None) -> tuple[Figure, ...]:

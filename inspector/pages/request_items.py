@@ -15,6 +15,7 @@ from ctxengine.engine.items import ItemKind
 from ctxengine.engine.manifest import Cut, Form, Manifest, Span
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.queries.items import ItemFilter, ItemLine, item_window
+from ctxengine.ledger.queries.plans import inline_unit
 from inspector.access import Viewer, member
 from inspector.figures import number, size
 from inspector.filters import free, one_of, whole_number
@@ -178,7 +179,10 @@ def _items(
     )
     cut = frame.request.manifest.cut
     placed = [(line, wanted.fate(line)) for line in window.items]
-    views = [_view(line, span, cut, engine) for line, span in placed if span is not None]
+    over = any(line.excerpt_limit for line, _ in placed)
+    shown = frame.request
+    unit = inline_unit(viewer.tenant_id, shown.session_id, shown.epoch) if over else ""
+    views = [_view(line, span, cut, engine, unit) for line, span in placed if span is not None]
     return (
         tuple(view for view in views if asked not in _WHOLES or view.form == asked),
         window.older,
@@ -223,12 +227,12 @@ def _excerpt_of(engine: str) -> Form:
     return Form.WINDOW if engine in WINDOWED_ENGINES else Form.EXCERPT
 
 
-def _view(line: ItemLine, span: Span, cut: Cut, engine: str) -> ItemView:
+def _view(line: ItemLine, span: Span, cut: Cut, engine: str, unit: str) -> ItemView:
     code = span.reason.value
     if span.form is Form.WHOLE and line.excerpt_limit:
         form = _excerpt_of(engine)
         reason = (
-            f"▲ {size(line.bytes_len)}, over the {number(line.excerpt_limit)} bytes that one result may take: both ends stand"
+            f"▲ {size(line.bytes_len)}, over the {number(line.excerpt_limit)} {unit} that one result may take: both ends stand"
             f" here, recall gives the whole; {why(span, cut)}"
         )
         return ItemView(line, span.row, form.value, FORM_WORDS[form], reason, code, line.tokens)

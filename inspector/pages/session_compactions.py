@@ -124,15 +124,14 @@ def _detail(found: Compactions, asked: int | None) -> CompactionDetail | None:
     standing = [line for line in found.lines if line.state == "standing"]
     if asked is None:
         line = next(iter(standing or found.lines), None)
-        return _opened(line) if line is not None else None
+        return _opened(line, found.whole(line)) if line is not None else None
     for line in found.lines:
         if line.event.sequence == asked:
-            return _opened(line)
+            return _opened(line, found.whole(line))
     raise Http404("No such compaction.")
 
 
-def _opened(line: CompactionLine) -> CompactionDetail:
-    result: CompactionResult | None = line.result
+def _opened(line: CompactionLine, result: CompactionResult | None) -> CompactionDetail:
     spans = result.elided if result else ()
     return CompactionDetail(
         line=_view(line),
@@ -172,7 +171,7 @@ def _view(line: CompactionLine) -> CompactionView:
         detector=payload["detector"],
         masked=payload["masked"],
         source_sha256=payload["source_sha256"],
-        spans=len(line.result.elided) if line.result else 0,
+        spans=payload["elided"] if line.result else 0,
         writer=writer_view(payload.get("writer")),
         packet=payload["reason"] == PACKET_REASON,
         bar=line.bar,

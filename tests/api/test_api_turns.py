@@ -19,9 +19,9 @@ def door() -> Door:
     return Door(key_for(new_tenant("turns")))
 
 
-def worked(door: Door, engine: str) -> tuple[str, str]:
+def worked(door: Door, engine: str, **fields: Any) -> tuple[str, str]:
     """A session of two closed turns and an open one; gives it and the id of its one result."""
-    session = door.open(engine=engine)
+    session = door.open(engine=engine, **fields)
     run = door.run(session, "How long did the pumps run?")
     door.assemble(run)
     door.calls(run, ("c1", "weather", {"city": "Bergen"}))
@@ -90,6 +90,15 @@ def test_a_result_stands_in_all_its_forms(door: Door) -> None:
         assert len(found[form]) < len(REPORT)
     assert found["window"].startswith("0000 pump 0")
     assert found["window"].endswith(REPORT.rsplit("\n", 1)[1])
+
+
+def test_a_window_says_whether_it_is_all_that_the_open_turn_shows(door: Door) -> None:
+    session, evidence = worked(door, "working_set")
+    assert door.get(f"evidence/{session}:{evidence}").ok()["window_ends"] is False
+    session, evidence = worked(door, "suffix", policy={"inline_maximum_bytes": 1_000_000})
+    found = door.get(f"evidence/{session}:{evidence}").ok()
+    assert (found["window_ends"], found["limit"]) == (True, 1_000_000)
+    assert len(found["window"]) < 31_000 < found["characters"]
 
 
 @pytest.mark.parametrize(

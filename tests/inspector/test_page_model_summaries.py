@@ -69,7 +69,8 @@ def test_a_models_summary_by_hand_says_what_it_costs_before_it_is_asked_for(
         f"sessions/{summing.session}/compactions/new/?model=1&through={summing.row.content_sequence}"
     )
     settings.CTX_PROVIDER_KEYS = {}
-    assert "cannot be called (no_key)" in cast.operator.get(address).content.decode()
+    refused = cast.operator.get(address).content.decode()
+    assert "anthropic/claude-haiku-5-5 (no_key). Set its key, or name another model." in refused
     with provider_of(settings, told()):
         preview = cast.operator.get(address).content.decode()
         for text in ("Written by", "anthropic/claude-haiku-5-5", "The call costs", "about;"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.ledger.models import ItemRow, Role, Tenant
-from tests.cast import AT
+from ctxengine.service.specs import Actor, PolicySpec
+from tests.cast import AT, Runtime
 from tests.factories import make_person
 from tests.inspector.conftest import Cast, client_of
 from tests.shrinking import Shrinker
@@ -66,6 +68,43 @@ def test_evidence_shows_its_forms_and_a_recall_with_its_cost(cast: Cast) -> None
         cast.operator.get(cast.url(f"sessions/{cast.session.id}/evidence/3.0/")).status_code == 404
     )
     assert f"/evidence/{item}/" in cast.page(f"sessions/{cast.session.id}/items/{item}/")
+
+
+@pytest.mark.parametrize(
+    ("engine", "said", "cut"),
+    [
+        ("working_set", "up to 30,000 characters whole", "are not shown"),
+        ("suffix", "up to 30,000 bytes whole", "bytes left out"),
+    ],
+)
+def test_evidence_says_how_much_an_open_turn_shows_whole(
+    cast: Cast, engine: str, said: str, cut: str
+) -> None:
+    runtime = Runtime(actor=Actor(cast.tenant.id, "system"), extra={"engine": engine})
+    runtime.ask("And the long one?")
+    runtime.look("toolu_1", "A line of the sheet.\n" * 2_000)
+    item = f"{runtime.events(EventType.TOOL_RESULT)[0].sequence}.0"
+    page = cast.page(f"sessions/{runtime.session}/evidence/{item}/")
+    assert said in page and cut in page
+    request = runtime.assemble().request_id
+    answer = cast.operator.get(cast.url(f"requests/{request}/items.csv"))
+    assert f"over the 30,000 {said.split()[3]} that" in answer.getvalue().decode()
+
+
+def test_evidence_without_a_limit_shows_both_ends_and_links_to_the_whole(cast: Cast) -> None:
+    runtime = Runtime(
+        actor=Actor(cast.tenant.id, "system"), policy=PolicySpec(inline_maximum_bytes=1_000_000_000)
+    )
+    runtime.ask("And the endless one?")
+    runtime.look("toolu_1", "A line of the sheet.\n" * 40_000)
+    item = f"{runtime.events(EventType.TOOL_RESULT)[0].sequence}.0"
+    path = f"sessions/{runtime.session}/evidence/{item}"
+    page = cast.page(f"{path}/")
+    assert "more than this page does" in page and "are not shown" in page
+    assert f'/items/{item}/">All of it</a>' in page
+    assert len(page) < 200_000
+    twin = cast.data(f"{path}.json")["evidence"]
+    assert twin["window_ends"] and len(twin["window"]) < 31_000
 
 
 def test_what_was_left_out_is_never_said_to_stand_whole(db: None) -> None:

@@ -12,8 +12,10 @@ from ctxengine.engine.cache.causes import CAUSE_RULES, RULE_OF_CAUSE, Cause, con
 from ctxengine.engine.cache.verdict import Expected, Reported, judge
 from ctxengine.engine.events import EventType
 from ctxengine.ledger.models import RequestRow
+from ctxengine.service.configure_session import configure_session
+from ctxengine.service.plan_specs import Configure
 from ctxengine.service.prove import replay_request
-from ctxengine.service.specs import Content
+from ctxengine.service.specs import AgentRef, Content
 from tests.cast import Call, Runtime, answer
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +81,21 @@ def test_a_shortfall_that_nothing_explains_is_an_event_with_its_numbers() -> Non
         replay_request(actor=runtime.actor, request_id=r.id).verdict for r in runtime.requests
     }
     assert verdicts == {"identical"}
+
+
+def test_a_loss_by_another_prefix_is_an_event_with_both_digests_though_it_was_foreseen() -> None:
+    runtime = warmed()
+    agent = AgentRef(name="scout", version="2", instructions="Otherwise. " * 600)
+    configure_session(actor=runtime.actor, session_id=runtime.session, spec=Configure(agent=agent))
+    second = turn(runtime, told("anthropic", "Yes.", anthropic_usage(0, 2_060)))
+    assert (second.verdict["class"], second.verdict["cause"]) == ("agrees", "epoch_rotated")
+    (event,) = runtime.events(EventType.CACHE_SHORTFALL)
+    assert event.payload["foreseen"] is True
+    first = runtime.requests[0]
+    for name in ("prefix_sha256", "wire_prefix_sha256"):
+        both = {"before": getattr(first, name), "after": getattr(second, name)}
+        assert event.payload["changed"][name] == both
+        assert both["before"] != both["after"]
 
 
 def test_a_request_that_was_sent_after_its_entry_ran_out_is_told_from_the_providers_fault() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ctxengine.engine.events import EventType
@@ -9,7 +11,7 @@ from ctxengine.ledger.models import AuditEntry, Body, Calibration
 from ctxengine.service.compactions import compactions_of
 from ctxengine.service.prove import replay_request
 from ctxengine.service.specs import PolicySpec, ServiceError
-from tests.cast import AT
+from tests.cast import AT, Call, tool
 from tests.shrinking import PROSE, Shrinker, body, row_nine
 
 pytestmark = pytest.mark.django_db
@@ -227,3 +229,20 @@ def test_compactions_and_acts_are_in_the_audit_log() -> None:
         "history.pinned",
     ]
     assert PROSE not in str([row.before for row in rows] + [row.after for row in rows])
+
+
+def test_a_pointer_to_a_result_of_a_deferred_tool_names_that_tool() -> None:
+    runtime = Shrinker(tools=(tool("read"), tool("notes", deferred=True)))
+    runtime.talk(1)
+    runtime.ask("Notes?")
+    runtime.assemble()
+    runtime.say("", Call("c1", "tool_call", json.dumps({"name": "notes", "arguments": {}})))
+    runtime.results(("c1", "Three notes of the harbour."))
+    runtime.assemble()
+    runtime.say("Three.")
+    runtime.talk(1)
+    runtime.shrink(through=runtime.row.content_sequence)
+    found = compactions_of(actor=runtime.actor, session_id=runtime.session).as_json()["items"][-1]
+    pointers = [row for row in found["summary"].splitlines() if row.startswith("[elided]")]
+    assert any(" from notes -> recall" in row for row in pointers)
+    assert not any("tool.call" in row for row in pointers)

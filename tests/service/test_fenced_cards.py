@@ -12,6 +12,7 @@ from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.presentations.fences import MAX_FENCES
 from ctxengine.engine.turns.closed import cards_of, turn_costs
 from ctxengine.engine.turns.presentation import presentations_of
+from ctxengine.service.card_specs import CardSpec
 from ctxengine.service.plan_specs import SetAuthority
 from ctxengine.service.revoke_tool import revoke_tool
 from ctxengine.service.rotate_epoch import rotate_epoch
@@ -131,6 +132,63 @@ def test_no_response_shows_more_fences_than_are_read() -> None:
     fences = [f'```card metric\n{{"value": {n}}}\n```' for n in range(2 * MAX_FENCES)]
     player.hear(messages("\n".join(fences[:MAX_FENCES]), "\n".join(fences[MAX_FENCES:])))
     assert len(player.events(EventType.PRESENTATION_EMITTED)) == MAX_FENCES
+    (response,) = player.events(EventType.RESPONSE_COMPLETED)
+    (note,) = player.events(EventType.CALL_REFUSED)
+    assert note.payload == {
+        "answers": f"{response.sequence}.1",
+        "code": "too_many_fences",
+        "fences": MAX_FENCES,
+    }
+
+
+@pytest.mark.parametrize("calls", [(), (Call("c1", "emit_metric", METRIC),)], ids=["alone", "call"])
+def test_of_fences_too_many_those_count_that_show_a_new_card(calls: tuple[Call, ...]) -> None:
+    player = Runtime(tools=(card_tool(),))
+    player.ask("how warm is it")
+    player.assemble()
+    fences = [f'```card metric\n{{"value": {n}}}\n```' for n in range(MAX_FENCES)]
+    beyond = [
+        fences[0],
+        '```card other\n{"a":1}\n```',
+        '```card metric\n{"value": "new"}\n```',
+        FENCE,
+    ]
+    player.say("\n".join(fences + beyond), *calls)
+    assert len(player.events(EventType.PRESENTATION_EMITTED)) == MAX_FENCES + len(calls)
+    (note,) = player.events(EventType.CALL_REFUSED)
+    assert note.payload["fences"] == 2 - len(calls)
+
+
+def test_as_many_fences_as_are_read_leave_no_note() -> None:
+    player = Runtime(tools=(card_tool(),))
+    player.ask("how warm is it")
+    player.assemble()
+    player.say("\n".join(f'```card metric\n{{"value": {n}}}\n```' for n in range(MAX_FENCES)))
+    assert player.events(EventType.CALL_REFUSED) == []
+
+
+@pytest.mark.parametrize("fenced", [False, True], ids=["call", "fence"])
+@pytest.mark.parametrize(
+    ("code", "payload"),
+    [("card_does_not_fit", '{"label":1}'), ("card_without_identity", "{}")],
+)
+def test_a_card_that_makes_none_is_noted_as_a_call_and_as_a_fence(
+    code: str, payload: str, fenced: bool
+) -> None:
+    schema = '{"type":"object","properties":{"label":{"type":"string"}}}'
+    player = Runtime(
+        tools=(card_tool(input_schema_raw=schema, card=CardSpec(identity=("label",))),)
+    )
+    player.ask("how warm is it")
+    player.assemble()
+    if fenced:
+        player.say(f"```card metric\n{payload}\n```")
+    else:
+        player.say("", Call("c1", "emit_metric", payload))
+    (note,) = player.events(EventType.CALL_REFUSED)
+    (response,) = player.events(EventType.RESPONSE_COMPLETED)
+    assert note.payload == {"answers": f"{response.sequence}.0", "code": code}
+    assert player.events(EventType.PRESENTATION_EMITTED) == []
 
 
 @pytest.mark.parametrize("fenced", [False, True], ids=["call", "fence"])

@@ -101,7 +101,7 @@ def test_the_turns_that_a_thread_names_are_read_by_number(monkeypatch: pytest.Mo
         player.ask("What about copper prices?")
         log, sequence = log_of(player.row), planned(player)
         with counted() as look:
-            turns = told_turns(log, sequence)
+            turns = told_turns(log, sequence).cards
         assert [turn.number for turn in turns] == list(range(turns[0].number, turns[0].number + 4))
         seen.append(look)
         player.assemble()

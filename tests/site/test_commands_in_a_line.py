@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import get_commands, load_command_class
+from django.core.management import CommandError, get_commands, load_command_class
 from django.db import OperationalError, ProgrammingError, connection
 
 from ctxengine.site import commandline, env
@@ -150,5 +150,17 @@ def test_a_probe_takes_the_words_of_the_rest_interface_and_those_of_before() -> 
     parser = load_command_class("ctxengine.site", "probe").create_parser("manage.py", "probe")
     session = "6f0d0f3e-35f9-4a53-8f6a-1c1d3ad8a001"
     now = parser.parse_args(["ollama/m", "--session", session, "--largest", "900"])
-    before = parser.parse_args(["ollama/m", "--plan", session, "--max", "900"])
+    before = parser.parse_args(["ollama/m", "--session", session, "--max", "900"])
     assert vars(now) == vars(before)
+    planned = parser.parse_args(["ollama/m", "--plan", session])
+    assert (str(planned.plan), planned.session) == (session, None)
+
+
+def test_a_probe_that_is_told_two_sessions_is_refused_before_anything_is_asked() -> None:
+    command = load_command_class("ctxengine.site", "probe")
+    parser = command.create_parser("manage.py", "probe")
+    one, other = (f"6f0d0f3e-35f9-4a53-8f6a-1c1d3ad8a00{n}" for n in (1, 2))
+    told = parser.parse_args(["ollama/m", "--session", one, "--plan", other])
+    with pytest.raises(CommandError, match="name two sessions") as refused:
+        command.handle(**vars(told))
+    assert "\n" not in str(refused.value)

@@ -119,6 +119,7 @@ def source_for(work: Work, log: SessionLog) -> SummarySource:
         tokens=sum(unit.tokens for unit in covered.units),
         untrusted=texts.untrusted(covered.cut),
         brought=texts.brought,
+        tools=work.session.plan.pinned_names,
     )
 
 

@@ -134,7 +134,7 @@ class Work:
             wire_names={tool.name: tool.wire_name for tool in plan.tools},
             api=self.renderer.api.value,
             foreign_as_pointer=self.session.imported,
-            inline_maximum_bytes=plan.policy.inline_maximum_bytes,
+            inline=plan.policy.inline,
             searchable=plan.searchable,
         )
         return tuple(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctxengine.engine.budget.classes import CLASS_RULES, BudgetClass
+from ctxengine.engine.evidence.inline import INLINE_MAXIMUM, InlineLimit, InlineUnit
 
 
 class ClassCap(BaseModel):
@@ -46,8 +49,11 @@ class BudgetPolicy(BaseModel):
     """Share of the body that tool results may hold when something must yield."""
     recall_floor: int = 500
     """Tokens recall keeps when it is trimmed."""
-    inline_maximum_bytes: int | None = 30_000
+    inline_maximum_bytes: int | None = INLINE_MAXIMUM
     """A tool result with more text than this stands in requests as an excerpt (bytes); None: always whole."""
+    inline_maximum_chars: int | None = None
+    """`working_set`: a tool result with more text than this stands in the open turn as a window (characters; capacity spec 3).
+    Where it is given, bytes are not looked at; plans from before it was there have none, and count bytes."""
     compaction: Literal["deterministic", "model", "none"] = "deterministic"
     """What stands for history that a cut drops: a summary taken from the ledger, one that a model writes, or the
     omission line alone."""
@@ -98,6 +104,22 @@ class BudgetPolicy(BaseModel):
         return self.caps[budget_class.value]
 
     @property
+    def inline(self) -> InlineLimit:
+        """How much of one result stands in a request."""
+        if self.inline_maximum_chars is not None:
+            return InlineLimit(self.inline_maximum_chars, InlineUnit.CHARACTERS)
+        return InlineLimit(self.inline_maximum_bytes)
+
+    def for_engine(self, engine: str) -> BudgetPolicy:
+        """The same policy where another engine replays a session: its limit of one result in the unit that engine counts in."""
+        most = self.inline.most
+        if engine in _IN_CHARACTERS:
+            return self.model_copy(
+                update={"inline_maximum_bytes": None, "inline_maximum_chars": most}
+            )
+        return self.model_copy(update={"inline_maximum_bytes": most, "inline_maximum_chars": None})
+
+    @property
     def label(self) -> str:
         """`name@version`, as events and requests record it."""
         return f"{self.name}@{self.version}"
@@ -108,6 +130,21 @@ class BudgetPolicy(BaseModel):
 
 
 DEFAULT_POLICY = BudgetPolicy()
+
+_IN_CHARACTERS: Mapping[str, BudgetPolicy] = MappingProxyType(
+    {
+        "working_set": BudgetPolicy(
+            version="2", inline_maximum_bytes=None, inline_maximum_chars=INLINE_MAXIMUM
+        )
+    }
+)
+"""The default of engines whose spec limits a result by its characters."""
+
+
+def default_policy(engine: str) -> BudgetPolicy:
+    """The policy of a session of this engine that states none."""
+    return _IN_CHARACTERS.get(engine, DEFAULT_POLICY)
+
 
 IMPORTED_POLICY = BudgetPolicy(
     name="imported", enforce_caps=False, inline_maximum_bytes=None, compaction="none"

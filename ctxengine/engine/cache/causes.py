@@ -15,6 +15,7 @@ class Cause(StrEnum):
     LOOKBACK = "lookback_exceeded"
     EXPIRED = "ttl_gap"
     EXPIRED_ON_THE_WAY = "ttl_gap_before_sending"
+    LIFE_UNKNOWN = "life_not_known"
     MODEL = "model_changed"
     EPOCH = "epoch_rotated"
     COMPACTED = "compacted"
@@ -50,6 +51,10 @@ CAUSE_RULES: tuple[CauseRule, ...] = (
         Cause.EXPIRED_ON_THE_WAY,
         "the request was sent late: the entry ran out between building and answering",
     ),
+    CauseRule(
+        Cause.LIFE_UNKNOWN,
+        "a long pause came before it, and how long this provider keeps a prefix is not known",
+    ),
     CauseRule(Cause.MODEL, "another model answered, or was asked", frozenset({"model_changed"})),
     CauseRule(Cause.EPOCH, "the epoch rotated: the prefix is another one", _PREFIX | _MESSAGES),
     CauseRule(
@@ -82,6 +87,22 @@ SAYS_NOTHING = frozenset(
     }
 )
 """Provider reasons that name no change."""
+
+
+OF_BYTES = frozenset(
+    {
+        Cause.MODEL,
+        Cause.EPOCH,
+        Cause.COMPACTED,
+        Cause.YIELDED,
+        Cause.PRESENTATION,
+        Cause.ERASED,
+        Cause.RUN_BOUNDARY,
+        Cause.IMAGES,
+        Cause.REWRITTEN,
+    }
+)
+"""Causes that a digest tells: what is sent is no longer what was sent."""
 
 
 def contradicts(cause: Cause, reason: str) -> bool:

@@ -17,6 +17,9 @@ from ctxengine.engine.wire.markers import place
 _HOUR = 3600
 _KEPT = 12
 """Entries carried from request to request; older ones are out of every marker's reach."""
+NOT_KNOWN = "not_known"
+UNPREDICTED = frozenset({"no_cache", NOT_KNOWN})
+"""Why nothing is predicted: the nought that then stands for a read is no expectation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Entry:
     """The provider's own count up to here, once a report told it."""
     bare: str = ""
     """The place without reasoning; it becomes the digest when the provider says that it withheld some."""
+    back: int | None = None
+    """The provider's count up to here, counted back from the end of a request that it counted, where that is not far."""
 
     def alive(self, now: float) -> bool:
         """Whether it can still be read."""
@@ -49,17 +54,23 @@ class Prediction:
     entries: tuple[Entry, ...]
     """What is in the cache after this request, as far as this session knows."""
     why: str
-    """`hit`, `first`, `expired`, `changed`, `lookback`, `below_minimum` or `no_cache`."""
+    """`hit`, `first`, `expired`, `changed`, `lookback`, `below_minimum`; `not_cached` where the model was seen to keep nothing.
+    `no_cache` and `not_known` predict nothing: of the provider's cache nothing is known, or not whether it keeps for so long.
+    """
     at: str = ""
     """Digest of the entry that is read."""
     measured: int | None = None
     """The provider's own count of what is read."""
     lost: int = 0
     """Tokens that the request before left to be read and that this one does not find."""
+    back: int | None = None
+    """The same, counted back from a counted end."""
     slack: float | None = None
     """Seconds that the entry still lives when the request is built."""
     lost_to: str = ""
     """`expired`, `changed` or `lookback`, where something is lost."""
+    behind: int = 0
+    """Of a cache of prefixes: size of the segment behind what is read, of which it may hold the beginning."""
 
 
 def marked_places(
@@ -118,24 +129,28 @@ def predict(
         reach: digest of the place up to which the request before could be repeated.
     """
     total = trail.end.tokens
-    if rules.kind == "none":
-        return Prediction(0, 0, total, (), "no_cache")
-    minimum = int(rules.minimum / factor)
     known = _by_place(trail, entries)
+    if rules.kind in ("none", "unknown"):
+        why = "not_cached" if rules.kind == "none" else "no_cache"
+        # Kept all the same: once a cache is seen, what this request may have left is predicted from at once.
+        return Prediction(0, 0, total, _left_by(trail, known, rules, now), why)
+    minimum = int(rules.minimum / factor)
     if rules.kind == "prefix":
         found = _automatic(trail, known, rules, now, factor)
     else:
         found = _at_markers(trail, marks, known, rules, now, minimum)
     if found.at:
         entry = known[found.at]
-        found = replace(found, slack=entry.used_at + entry.life - now)
+        found = replace(found, slack=entry.used_at + entry.life - now, back=entry.back)
     before = next((e for e in known.values() if reach in (e.digest, e.bare)), None)
-    if before is None or found.why in {"first", "below_minimum"}:
+    if before is None or found.why in {"first", "below_minimum", NOT_KNOWN}:
         return found
     at = known[found.at].tokens if found.at else 0
     if before.tokens <= at:
         return found
-    lost_to = found.lost_to or ("changed" if before.alive(now) else "expired")
+    # Where nobody knows how long an entry lives, other bytes are the one thing that is known.
+    changed = before.alive(now) or not rules.life_known
+    lost_to = found.lost_to or ("changed" if changed else "expired")
     return replace(found, lost=before.tokens - at, lost_to=lost_to)
 
 
@@ -224,41 +239,44 @@ def _automatic(
     trail: Trail, known: Mapping[str, Entry], rules: CacheRules, now: float, factor: float
 ) -> Prediction:
     """The longest place in common with an earlier request, in whole steps of the provider's own tokens."""
-    shared = [spot for spot in trail.places if spot.digest in known]
+    # Where the provider does not say so, nobody knows whether a template puts tools in front of the system's text or behind.
+    first = 0 if rules.by == "provider" else trail.prefix
+    shared = [spot for spot in trail.places[first:] if spot.digest in known]
     live = [spot for spot in shared if known[spot.digest].alive(now)]
     total = trail.end.tokens
-    read = 0
+    read, reached = 0, live[-1].tokens if live else 0
+    following = (spot.tokens for spot in trail.places[first:] if spot.tokens > reached)
     if live:
         tokens = live[-1].tokens
         own = _told(known, live[-1].digest) or int(tokens * factor)
         read = min(total, rules.stepped(own) * tokens // max(1, own))
-    why = "hit" if read else "first" if not known else "expired" if shared != live else "changed"
+    gone = "expired" if rules.life_known else NOT_KNOWN
+    why = "hit" if read else "first" if not known else gone if shared != live else "changed"
     if total * factor < rules.minimum or (live and not read):
         why = "below_minimum"
-    kept = [
-        Entry(
-            spot.digest,
-            spot.tokens,
-            rules.short_life,
-            now,
-            _told(known, spot.digest),
-            spot.bare,
-        )
-        for spot in trail.places
-    ]
     return Prediction(
         read,
         0,
         total - read,
-        _carried(kept, trail),
+        _left_by(trail, known, rules, now),
         why,
         at=live[-1].digest if live else "",
         measured=_told(known, live[-1].digest) if live else None,
+        behind=next(following, reached) - reached if known else 0,
     )
 
 
-def _carried(kept: Sequence[Entry], trail: Trail) -> tuple[Entry, ...]:
-    """The prefix, the newest places, and the one that the next run goes back to when much of this one leaves."""
+def _left_by(
+    trail: Trail, known: Mapping[str, Entry], rules: CacheRules, now: float
+) -> tuple[Entry, ...]:
+    """What a request leaves in a cache of prefixes.
+
+    Its own prefix, its newest places, and the one that the next run goes back to when much of this one leaves.
+    """
+    kept = [
+        Entry(spot.digest, spot.tokens, rules.short_life, now, _told(known, spot.digest), spot.bare)
+        for spot in trail.places
+    ]
     oldest = max(2, len(kept) - (_KEPT - 2))
     back = (kept[trail.lasting],) if 2 <= trail.lasting < oldest else ()
     return (*kept[:2], *back, *kept[oldest:])

@@ -26,7 +26,8 @@ from ctxengine.engine.compaction.source import SummarySource
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.trust.levels import Trust
 
-COMPACTOR_VERSION = "ledger-summary@1"
+COMPACTOR_VERSION = "ledger-summary@2"
+"""Since `@2` pointers name the tool."""
 
 _ASKED_CHARS = 800
 _FINAL_CHARS = 500

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +14,13 @@ from ctxengine.engine.trust.levels import Trust
 
 READABLE = frozenset({Trust.USER, Trust.MODEL})
 """A summariser reads these two levels and no other (design 7.15)."""
+
+_NAME = re.compile(r"[\w.:/-]{1,64}")
+"""A tool's name that is told; one of another shape is known by the pointer's id alone."""
+_BY_TOOL = "tool:"
+"""Before a tool's own name in the source of its results."""
+_MOST_TOOLS = 6
+"""Most tools that one line for many pointers names."""
 
 KIND_NAMES = {
     ItemKind.USER_MESSAGE: "user.message",
@@ -38,6 +46,8 @@ class ElidedSpan(BaseModel):
     """Where the content lies when that is not the session's own body store."""
     event_id: int
     """Event the content arrived in."""
+    tool: str = ""
+    """Tool of the plan that it came from; empty for what came from none, and in summaries of before `ledger-summary@2`."""
 
     @property
     def item(self) -> ItemId:
@@ -56,12 +66,40 @@ def span_of(item: Item) -> ElidedSpan:
     )
 
 
+def named(
+    spans: Iterable[ElidedSpan], items: Iterable[Item], tools: Collection[str]
+) -> tuple[ElidedSpan, ...]:
+    """The pointers with the tools that their content came from.
+
+    Only a name that the plan pins is told, and only where it is one word: what a model calls a tool may be any text. A
+    result of a deferred tool is that tool's, whatever its call was wrapped in.
+
+    Args:
+        items: what the pointers stand for, among others.
+        tools: names that the plan pins.
+    """
+    of = {str(item.id): tool for item in items if (tool := _tool_of(item)) in tools}
+    return tuple(
+        span.model_copy(update={"tool": name})
+        if (name := of.get(span.item_id)) and _NAME.fullmatch(name)
+        else span
+        for span in spans
+    )
+
+
+def _tool_of(item: Item) -> str:
+    if item.source.startswith(_BY_TOOL):
+        return item.source.removeprefix(_BY_TOOL)
+    return item.name or ""
+
+
 def pointer_line(span: ElidedSpan) -> str:
-    """`[elided] tool.result 3.0 (external_untrusted, 4,214 bytes) -> recall "3.0"`."""
+    """`[elided] tool.result 3.0 (external_untrusted, 4,214 bytes) from web.fetch -> recall "3.0"`."""
     where = span.artifact_ref or f'recall "{span.item_id}"'
+    source = f" from {span.tool}" if span.tool else ""
     return (
         f"[elided] {span.kind} {span.item_id} ({span.trust_level.value.lower()}, "
-        f"{span.byte_length:,} bytes) -> {where}"
+        f"{span.byte_length:,} bytes){source} -> {where}"
     )
 
 
@@ -71,8 +109,16 @@ def rest_line(spans: Sequence[ElidedSpan]) -> str:
     total = sum(span.byte_length for span in spans)
     return (
         f"[elided] {len(spans)} more between {spans[0].item_id} and {spans[-1].item_id} "
-        f"({levels}, {total:,} bytes in all) -> recall any of them by its id"
+        f"({levels}, {total:,} bytes in all){_sources(spans)} -> recall any of them by its id"
     )
+
+
+def _sources(spans: Sequence[ElidedSpan]) -> str:
+    tools = list(dict.fromkeys(span.tool for span in reversed(spans) if span.tool))
+    if not tools:
+        return ""
+    more = len(tools) - _MOST_TOOLS
+    return f" from {', '.join(tools[:_MOST_TOOLS])}{f' and {more} other tools' if more > 0 else ''}"
 
 
 def is_readable(item: Item) -> bool:

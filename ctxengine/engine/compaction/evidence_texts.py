@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ctxengine.engine.content.slices import member_spans, without
-from ctxengine.engine.items import FilePart, ForeignPart, Item, Part, TextPart
+from ctxengine.engine.items import FilePart, ForeignPart, Item, ItemKind, Part, TextPart, Unit
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 from ctxengine.engine.trust.levels import Trust
 
 _OWN = frozenset({Trust.USER, Trust.PLATFORM})
 _MODELS_OWN = frozenset({"server_tool_use", "mcp_tool_use", "executableCode", "executable_code"})
-"""Blocks of a provider that hold what its model asked for."""
+"""Blocks of a provider that hold what its model asked for, where they stand in a model's answer."""
 _SAID = frozenset({"code", "action", "queries", "arguments", "transcript"})
 """Members of a provider's other blocks that hold the same, or what its model said aloud."""
 _ENCRYPTED = frozenset({"encrypted_content", "encrypted_stdout"})
@@ -46,6 +46,34 @@ def brings_unseen(item: Item) -> bool:
     )
 
 
+def beside_unseen(units: Iterable[Unit]) -> Iterator[tuple[Unit, bool]]:
+    """Each unit with whether the model said it knowing findings that nobody here can read.
+
+    So it is of the answer that brought them, whatever items and calls this is made of, and of the answers behind it to the end
+    of the turn: the model may tell at any of these places what it found.
+
+    Args:
+        units: in their order.
+    """
+    found, before = False, None
+    for unit in units:
+        opening = unit.items[0]
+        if opening.kind is ItemKind.USER_MESSAGE and (opening.run is None or opening.run != before):
+            found = False
+        before = opening.run
+        found = found or any(map(brings_unseen, unit.items))
+        yield unit, found
+
+
+def words_of(item: Item) -> str:
+    """What a model said in an item, or asked for in a call."""
+    if item.kind is ItemKind.TOOL_CALL:
+        return item.arguments or ""
+    if item.kind is not ItemKind.ASSISTANT_MESSAGE:
+        return ""
+    return "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
+
+
 def _is_unseen(part: ForeignPart) -> bool:
     if part.kind in _MODELS_OWN:
         return False
@@ -72,9 +100,9 @@ def _is_encrypted(block: Node) -> bool:
 def _inside(part: Part, *, models: bool) -> str:
     """The text within a block that is none itself; of a block in a model's answer, what the model did not say in it."""
     if isinstance(part, ForeignPart):
-        if part.kind in _MODELS_OWN:
-            return ""
-        return _brought(part.raw) if models else part.raw
+        if not models:
+            return part.raw
+        return "" if part.kind in _MODELS_OWN else _brought(part.raw)
     if isinstance(part, FilePart) and part.base64 and (part.media_type or "").startswith("text/"):
         try:
             return base64.b64decode(part.base64).decode("utf-8", "replace")

@@ -19,7 +19,7 @@ _PATH = re.compile(
 _FILE_NAME = re.compile(
     rf"{_NOT_AFTER}[\w@+~%-][\w.@+~%-]{{0,79}}\.[A-Za-z][A-Za-z0-9]{{0,7}}(?![\w/(.])"
 )
-_POINTER = re.compile(r'\[elided\] [^\n]{0,120}? -> recall "\d+\.\d+"|\[secret:\w+\]')
+_POINTER = re.compile(r'\[elided\] [^\n]{0,200}? -> recall "\d+\.\d+"|\[secret:\w+\]')
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,._]*\d?%?(?:\s?[A-Za-zµ°%€$£]{1,4})?(?![\w])")
 _QUOTED = re.compile(r"`([^`\n]{3,80})`|\"([^\"\n]{3,80})\"|“([^”\n]{3,80})”|«([^»\n]{3,80})»")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n\s*\n|\n(?=\s*[-*#\d])")

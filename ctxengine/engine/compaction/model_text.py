@@ -32,8 +32,12 @@ def prose_budget(budget_tokens: int) -> int:
 
 
 def clean_prose(text: str, elided: Sequence[ElidedSpan]) -> str:
-    """A model's prose as it may be kept: no character a wire refuses, and no pointer but those of the source."""
-    known = {pointer_line(span) for span in elided}
+    """A model's prose as it may be kept: no character a wire refuses, and no pointer but those of the source.
+
+    Where untrusted text was repeated, the source has pointers that name no tool.
+    """
+    plain = [span.model_copy(update={"tool": ""}) for span in elided if span.tool]
+    known = {pointer_line(span) for span in (*elided, *plain)}
 
     def kept(found: re.Match[str]) -> str:
         return next((line for line in known if found[0].startswith(line)), "")

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctxengine.engine.canonical import sha256_hex
-from ctxengine.engine.compaction.deterministic import Sections
+from ctxengine.engine.compaction.deterministic import Sections, merged
 from ctxengine.engine.compaction.elision import ElidedSpan
 from ctxengine.engine.compaction.net_cost import NetCost
 from ctxengine.engine.ids import EventSeq
@@ -27,6 +27,16 @@ PACKET_REASON = "working_set"
 
 FRAME_TOKENS = 110
 """Upper bound of what frame, envelope and end mark add to a summary's text (tokens)."""
+
+
+class Added(BaseModel):
+    """What a packet tells beyond the one that it grew from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source_event_ids: tuple[int, ...]
+    elided: tuple[ElidedSpan, ...]
+    sections: Sections
 
 
 class CompactionResult(BaseModel):
@@ -62,6 +72,43 @@ class CompactionResult(BaseModel):
     prose_through: int = 0
     """Last event that this beginning tells of, where facts of later ones stand behind it; 0: it tells of the whole range."""
     verdict: NetCost | None = None
+    grown_from: int = Field(default=0, exclude=True)
+    """Event of the packet whose material this one took over; 0 where it took none."""
+    added: Added | None = Field(default=None, exclude=True)
+    """What is new beside that: only this is stored (`body_of`), so that bodies do not grow with the session's age."""
+
+
+def body_of(result: CompactionResult) -> str:
+    """What the event of a compaction keeps. The rest of a grown packet's material stands in the one that its event names."""
+    if result.added is None:
+        return result.model_dump_json()
+    own = result.added
+    return result.model_copy(
+        update={
+            "source_event_ids": own.source_event_ids,
+            "elided": own.elided,
+            "sections": own.sections,
+        }
+    ).model_dump_json()
+
+
+def whole_of(parts: Sequence[CompactionResult]) -> CompactionResult:
+    """A packet with all its material.
+
+    Args:
+        parts: what is stored of it and of those it grew from, the oldest first, itself last.
+    """
+    newest = parts[-1]
+    if len(parts) == 1:
+        return newest
+    spans = {span.item_id: span for part in parts for span in part.elided}
+    return newest.model_copy(
+        update={
+            "source_event_ids": tuple(sorted({i for part in parts for i in part.source_event_ids})),
+            "elided": tuple(sorted(spans.values(), key=lambda span: span.item)),
+            "sections": merged([part.sections for part in parts]),
+        }
+    )
 
 
 class Packet(NamedTuple):

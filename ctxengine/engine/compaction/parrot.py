@@ -34,6 +34,8 @@ class Untrusted(NamedTuple):
     trust: Trust
     bytes_len: int
     text: str
+    unseen: bool = False
+    """Whether a model said it itself, knowing findings that nobody here can read: it may tell of them word for word."""
 
 
 class Said(NamedTuple):

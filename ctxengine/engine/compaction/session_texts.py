@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ctxengine.engine.compaction.evidence_texts import beside_unseen
 from ctxengine.engine.compaction.parrot import Brought, Untrusted
 from ctxengine.engine.compaction.source import argument_texts, untrusted_of
 from ctxengine.engine.ids import EventSeq
@@ -27,8 +28,7 @@ class SessionTexts:
 
     def untrusted(self, below: EventSeq) -> Iterator[Untrusted]:
         """All untrusted texts before a sequence, oldest first."""
-        for unit in self._units(below):
-            yield from untrusted_of([unit])
+        yield from untrusted_of(self._units(below))
 
     @property
     def brought(self) -> Brought:
@@ -43,14 +43,17 @@ class SessionTexts:
     def _user_words(self) -> str:
         if self._user is None:
             words: list[str] = []
-            for unit in self._units(self._below):
-                self._sort(unit, words)
+            for unit, unseen in beside_unseen(self._units(self._below)):
+                self._sort(unit, words, unseen=unseen)
             self._user = "\n\0\n".join(words)
         return self._user
 
-    def _sort(self, unit: Unit, words: list[str]) -> None:
+    def _sort(self, unit: Unit, words: list[str], *, unseen: bool) -> None:
         for item in unit.items:
             if item.kind is ItemKind.TOOL_CALL:
+                if unseen:
+                    # What is asked for knowing such findings may come from them.
+                    continue
                 texts = [
                     item.arguments or "",
                     *(text for _, text in argument_texts(item.arguments)),

@@ -6,7 +6,7 @@ Nothing untrusted passes: results are pointers, text that repeats them word for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,10 +16,11 @@ from ctxengine.engine.compaction.elision import (
     ElidedSpan,
     holds_more,
     is_readable,
+    named,
     pointer_line,
     span_of,
 )
-from ctxengine.engine.compaction.evidence_texts import evidence_texts
+from ctxengine.engine.compaction.evidence_texts import beside_unseen, evidence_texts, words_of
 from ctxengine.engine.compaction.parrot import (
     LEAST_CHARS,
     Brought,
@@ -30,7 +31,7 @@ from ctxengine.engine.compaction.parrot import (
     replace_runs,
 )
 from ctxengine.engine.control.table import control_rule
-from ctxengine.engine.ids import EventSeq
+from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.items import Item, ItemKind, TextPart, Unit
 from ctxengine.engine.lexeme import LexemeError, NodeKind, parse
 from ctxengine.engine.redaction.patterns import DETECTOR_VERSION
@@ -102,6 +103,7 @@ def source_of(
     tokens: int,
     untrusted: Iterable[Untrusted],
     brought: Brought,
+    tools: Collection[str] = (),
 ) -> SummarySource:
     """Everything of these units that may be read.
 
@@ -109,11 +111,13 @@ def source_of(
         units: the units that start in [first, through].
         untrusted: all untrusted text of the session before the range's end, oldest first.
         brought: what makes a repeated run somebody's own.
+        tools: names of tools that the plan pins; pointers tell them.
     """
     reader = _Reader()
     for unit in units:
         reader.take(unit)
-    reader.replace(repeated_runs(reader.said, untrusted, brought))
+    hidden: set[ItemId] = set()
+    reader.replace(repeated_runs(reader.said, noting_unseen(untrusted, hidden), brought), hidden)
     source = SummarySource(
         first_sequence=first,
         through_sequence=through,
@@ -122,21 +126,40 @@ def source_of(
         tokens=tokens,
         statements=tuple(reader.statements()),
         calls=tuple(reader.calls()),
-        elided=tuple(reader.elided),
+        elided=tuple(reader.elided(hidden)),
         source_event_ids=tuple(sorted(reader.sources)),
         masked=reader.masked,
     )
-    return source.model_copy(update={"digest": digest_of(source.model_dump(mode="json"))})
+    # The names are the plan's: another epoch makes no other source of the same range.
+    digest = digest_of(source.model_dump(mode="json", exclude={"elided": {"__all__": {"tool"}}}))
+    items = (item for unit in units for item in unit.items)
+    return source.model_copy(
+        update={"digest": digest, "elided": named(source.elided, items, tools)}
+    )
 
 
 def untrusted_of(units: Iterable[Unit]) -> Iterable[Untrusted]:
-    """The untrusted texts among units, in their order: of results, of foreign items, and what a provider's own tools gave."""
-    for unit in units:
+    """The untrusted texts among units, in their order: of results, of foreign items, and what a provider's own tools gave.
+
+    What a model said knowing findings that nobody here can read is among them: it may be these.
+    """
+    for unit, unseen in beside_unseen(units):
         for item in unit.items:
+            kind, models = span_of(item).kind, item.trust is Trust.MODEL
+            # What a provider's tool found stands in the model's answer, and is no word of the model's.
+            trust = Trust.EXTERNAL_UNTRUSTED if models else item.trust
             for text in evidence_texts(item):
-                # What a provider's tool found stands in the model's answer, and is no word of the model's.
-                trust = Trust.EXTERNAL_UNTRUSTED if item.trust is Trust.MODEL else item.trust
-                yield Untrusted(item.id, span_of(item).kind, trust, item.bytes_len, text)
+                yield Untrusted(item.id, kind, trust, item.bytes_len, text)
+            if unseen and models and (said := words_of(item)):
+                yield Untrusted(item.id, kind, trust, item.bytes_len, said, unseen=True)
+
+
+def noting_unseen(untrusted: Iterable[Untrusted], items: set[ItemId]) -> Iterator[Untrusted]:
+    """The same texts; `items` gains those that a model said knowing what nobody here can read."""
+    for source in untrusted:
+        if source.unseen:
+            items.add(source.item)
+        yield source
 
 
 def pointer_of(source: Untrusted) -> str:
@@ -175,17 +198,18 @@ class _Reader:
 
     def __init__(self) -> None:
         self.said: list[Said] = []
-        self.elided: list[ElidedSpan] = []
         self.sources: set[int] = set()
         self.masked = 0
+        self._items: list[Item] = []
         self._entries: list[tuple[Item, str, int, bool]] = []
         """(item, argument member, place in `said`, said without a call)."""
 
     def take(self, unit: Unit) -> None:
-        """Sort one unit's items into what may be read and what is pointed at."""
+        """Read one unit's items as far as they may be read."""
         calls = any(item.kind is ItemKind.TOOL_CALL for item in unit.items)
         for item in unit.items:
             self.sources.add(item.id.sequence)
+            self._items.append(item)
             if item.kind is ItemKind.TOOL_CALL:
                 # What a control tool did stands in the state itself; telling it again would say everything twice.
                 if control_rule(item.name or "") is None:
@@ -193,10 +217,19 @@ class _Reader:
             elif is_readable(item):
                 text = "\n".join(part.text for part in item.parts if isinstance(part, TextPart))
                 self._add(item, "", text, not calls)
-                if holds_more(item):
-                    self.elided.append(span_of(item))
-            else:
-                self.elided.append(span_of(item))
+
+    def elided(self, hidden: Collection[ItemId]) -> Iterator[ElidedSpan]:
+        """What is pointed at: all that was not read, or not all of it.
+
+        Args:
+            hidden: what a model said knowing what nobody here can read.
+        """
+        for item in self._items:
+            if item.kind is ItemKind.TOOL_CALL:
+                if item.id in hidden and control_rule(item.name or "") is None:
+                    yield span_of(item)
+            elif item.id in hidden or not is_readable(item) or holds_more(item):
+                yield span_of(item)
 
     def _call(self, item: Item) -> None:
         texts = argument_texts(item.arguments) or [("", "")]
@@ -207,14 +240,17 @@ class _Reader:
         self._entries.append((item, member, len(self.said), alone))
         self.said.append(Said(item.id.sequence, model_view(text)))
 
-    def replace(self, runs: Sequence[Sequence[Run]]) -> None:
-        """Put pointers where untrusted text was repeated, then mask secrets."""
+    def replace(self, runs: Sequence[Sequence[Run]], hidden: Collection[ItemId]) -> None:
+        """Leave out what may not be read after all, put pointers where untrusted text was repeated, then mask secrets."""
+        for item, _, place, _ in self._entries:
+            if item.id in hidden:
+                self.said[place] = Said(item.id.sequence, "")
         asked = {place for item, _, place, _ in self._entries if item.kind is ItemKind.TOOL_CALL}
         for place, all_found in enumerate(runs):
             said = self.said[place]
             found = [
                 run
-                for run in all_found
+                for run in (all_found if said.text else ())
                 if not (place in asked and is_address(said.text[run.start : run.end]))
             ]
             text = replace_runs(said.text, found, pointer_of) if found else said.text

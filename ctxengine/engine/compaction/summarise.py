@@ -49,6 +49,8 @@ class Surroundings:
     brought: Brought
     constraints: tuple[str, ...] = ()
     open_tasks: tuple[str, ...] = ()
+    tools: frozenset[str] = frozenset()
+    """Names of tools that the plan pins, and pointers may tell."""
 
 
 class LedgerSummariser:
@@ -86,6 +88,7 @@ def read_source(
         tokens=wanted.tokens,
         untrusted=surroundings.untrusted(wanted.below),
         brought=surroundings.brought,
+        tools=surroundings.tools,
     )
 
 

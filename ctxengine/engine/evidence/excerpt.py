@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxengine.engine.evidence.ends import both_ends
+from ctxengine.engine.evidence.inline import MIN_INLINE, InlineLimit, InlineUnit
 from ctxengine.engine.items import Item, ItemKind, Part, TextPart
 from ctxengine.engine.trust.truncation import truncate_text
-
-MIN_LIMIT_BYTES = 1_000
-"""A smaller limit would leave little beside the note in the middle (bytes)."""
 
 RECALL_SOURCE = "recall:"
 """How the source of a recall's answer starts: recall gives the whole, so its answers are never excerpted."""
@@ -46,10 +44,12 @@ def excerpt(text: str, limit_bytes: int) -> Excerpt | None:
     """Both ends of a text above the limit, no character torn; None when the text is within it.
 
     Raises:
-        ValueError: the limit is below `MIN_LIMIT_BYTES`.
+        ValueError: the limit is below `MIN_INLINE`.
     """
-    if limit_bytes < MIN_LIMIT_BYTES:
-        msg = f"An excerpt needs at least {MIN_LIMIT_BYTES:,} bytes, not {limit_bytes:,}; raise the limit."
+    if limit_bytes < MIN_INLINE:
+        msg = (
+            f"An excerpt needs at least {MIN_INLINE:,} bytes, not {limit_bytes:,}; raise the limit."
+        )
         raise ValueError(msg)
     total = _size(text)
     if total <= limit_bytes:
@@ -60,38 +60,51 @@ def excerpt(text: str, limit_bytes: int) -> Excerpt | None:
     return Excerpt(head, tail, total - _size(head) - _size(tail))
 
 
-def limit_for(item: Item, policy_limit: int | None) -> int | None:
-    """The limit under which an item is excerpted now; None when it is shown whole.
+def limit_of(item: Item, limit: InlineLimit) -> int | None:
+    """The limit that holds for an item now, in the policy's unit; None where none does.
 
     A result keeps the limit it was counted under. A policy that allows less, or a result from before there was a limit, is
     excerpted under the policy's figure, without touching event or checkpoint.
     """
     if item.kind is not ItemKind.TOOL_RESULT or item.source.startswith(RECALL_SOURCE):
         return None
-    limits = [limit for limit in (item.excerpt_limit, policy_limit) if limit]
-    if not limits or item.bytes_len <= min(limits):
-        return None
-    return min(limits)
+    return min((most for most in (item.excerpt_limit, limit.most) if most), default=None)
 
 
-def is_legacy(item: Item, policy_limit: int | None) -> bool:
+def limit_for(item: Item, limit: InlineLimit) -> int | None:
+    """The same; None as well where the item is within it, and shown whole."""
+    most = limit_of(item, limit)
+    return None if most is None or _length(item, limit.unit) <= most else most
+
+
+def is_legacy(item: Item, limit: InlineLimit) -> bool:
     """Whether an item is excerpted under a limit that it was not counted under."""
-    limit = limit_for(item, policy_limit)
-    return limit is not None and limit != item.excerpt_limit
+    most = limit_for(item, limit)
+    return most is not None and most != item.excerpt_limit
 
 
 def shortened(
-    parts: Sequence[Part], limit_bytes: int, reference: str, *, whole_lines: bool = False
+    parts: Sequence[Part],
+    limit: int,
+    reference: str,
+    *,
+    whole_lines: bool = False,
+    unit: InlineUnit = InlineUnit.BYTES,
 ) -> tuple[Part, ...] | None:
     """Content with its texts excerpted as one, other parts behind it; None when the texts are within the limit.
 
     Args:
-        whole_lines: cut between lines, and say which ones are missing.
+        limit: in `unit`.
+        whole_lines: cut between lines, and say which ones are missing; a limit in characters always does.
     """
-    text = "\n".join([part.text for part in parts if isinstance(part, TextPart)])
-    shown = _window(text, limit_bytes, reference) if whole_lines else None
-    if not whole_lines:
-        ends = excerpt(text, limit_bytes)
+    text = _text(parts)
+    if unit is InlineUnit.CHARACTERS:
+        shown = _window(text, limit, reference)
+    elif whole_lines:
+        # The same share of the characters as of the bytes, so that what is over the one limit is over the other.
+        shown = _window(text, len(text) * limit // max(1, _size(text)), reference)
+    else:
+        ends = excerpt(text, limit)
         shown = None if ends is None else ends.text(reference)
     if shown is None:
         return None
@@ -99,12 +112,16 @@ def shortened(
     return (TextPart(shown), *others)
 
 
-def _window(text: str, limit_bytes: int, reference: str) -> str | None:
-    total = _size(text)
-    if total <= limit_bytes:
-        return None
-    # The same share of the characters as of the bytes, so that what is over the one limit is over the other.
-    return both_ends(text, len(text) * limit_bytes // total, reference=f'id "{reference}"').text
+def _window(text: str, most: int, reference: str) -> str | None:
+    return None if len(text) <= most else both_ends(text, most, reference=f'id "{reference}"').text
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+
+
+def _length(item: Item, unit: InlineUnit) -> int:
+    return item.bytes_len if unit is InlineUnit.BYTES else len(_text(item.parts))
 
 
 def _size(text: str) -> int:

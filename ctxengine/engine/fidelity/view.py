@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxengine.engine.evidence.excerpt import limit_for
+from ctxengine.engine.evidence.inline import InlineLimit
 from ctxengine.engine.fidelity.facts import FactKind, Use
 from ctxengine.engine.items import Unit
 from ctxengine.engine.request import ModelRequest
@@ -117,7 +118,7 @@ class ViewReader:
         """What a request shows."""
         whole: set[int] = set()
         texts: list[str] = []
-        limit = request.plan.policy.inline_maximum_bytes
+        limit = request.plan.policy.inline
         for stretch in request.stretches:
             if not stretch.units:
                 texts.append(self._text(stretch.digests[0], stretch.fragments))
@@ -153,7 +154,7 @@ def _fragments_of(stretch: Stretch, place: int) -> Sequence[Fragment]:
     return stretch.fragments[first : stretch.bounds[place + 1].fragments - before]
 
 
-def _whole_sequences(unit: Unit, form: str, limit: int | None) -> set[int]:
+def _whole_sequences(unit: Unit, form: str, limit: InlineLimit) -> set[int]:
     """Sequences of a unit's messages that stand word for word: in `whole` form, results that are no excerpts."""
     if form != "whole":
         return set()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-Verdict = Literal["passed", "accepted", "repair", "closed"]
-"""`accepted`: an explicit admission; `repair`: one more try; `closed`: the turn ends with the platform's own statement."""
+Verdict = Literal["passed", "accepted", "withheld", "repair", "closed"]
+"""`accepted`: an explicit admission; `withheld`: a card is not shown, and nothing can be said of it while calls of its response
+wait or the user has said more; `repair`: one more try; `closed`: the turn ends with the platform's own statement."""
 
 
 class Guard(StrEnum):
@@ -46,6 +47,15 @@ class Judgement:
         """Whether something must be said to the model or the user."""
         return self.verdict in {"repair", "closed"}
 
+    @property
+    def stops(self) -> bool:
+        """Whether what was judged may not be shown."""
+        return self.speaks or self.verdict == "withheld"
+
+    def unspoken(self) -> Judgement:
+        """The same where nothing can be said: whoever was not told has had no try, so it is no strike."""
+        return replace(self, verdict="withheld", strike=0) if self.speaks else self
+
 
 _NUDGES: Mapping[Guard, str] = {
     Guard.EMPTY_STEP: "[empty-step] The last response held neither text nor a tool call, so nothing was carried out. Make the "
@@ -66,9 +76,16 @@ _STATEMENTS: Mapping[Guard, str] = {
 }
 
 
-def nudge_of(guard: Guard) -> str:
-    """What the model is told, so that it repairs its answer."""
-    return _NUDGES[guard]
+def nudge_of(guard: Guard, *, turn: int | None = None) -> str:
+    """What the model is told, so that it repairs its answer.
+
+    Args:
+        turn: number of the open turn. The steering nudge names it; the message itself is never said again.
+    """
+    said = _NUDGES[guard]
+    if guard is Guard.STEERING and turn is not None:
+        return f"{said.removesuffix('.')}, turn {turn}."
+    return said
 
 
 def statement_of(guard: Guard) -> str:

@@ -15,7 +15,7 @@ from ctxengine.engine.turns.closed import ClosedTurns
 
 def any_within(excluded: Collection[str], first: int, last: int) -> bool:
     """Whether an item of these stands between two events, both included."""
-    return any(first <= _event_of(item) <= last for item in excluded)
+    return any(first <= event_of(item) <= last for item in excluded)
 
 
 def turns_left_out(closed: ClosedTurns, excluded: Collection[str]) -> frozenset[int]:
@@ -52,5 +52,6 @@ def left_out_since(
     )
 
 
-def _event_of(item: str) -> int:
+def event_of(item: str) -> int:
+    """Sequence of the event an item came in."""
     return int(item.partition(".")[0])

@@ -19,7 +19,7 @@ from ctxengine.engine.compaction.deterministic import (
 )
 from ctxengine.engine.compaction.elision import ElidedSpan
 from ctxengine.engine.compaction.model_text import completed, told_so_far
-from ctxengine.engine.compaction.packet import FRAME_TOKENS, CompactionResult
+from ctxengine.engine.compaction.packet import FRAME_TOKENS, Added, CompactionResult
 from ctxengine.engine.compaction.soundness import Refusal, SummaryAnswer, too_large
 from ctxengine.engine.compaction.source import SummarySource
 from ctxengine.engine.compaction.summarise import (
@@ -39,6 +39,8 @@ from ctxengine.engine.redaction.redact import redact
 LEAST_TOLD_TOKENS = 240
 """A packet of fewer tokens has no room for prose beside its frame and its facts: it is taken from the ledger alone."""
 
+_FACTS_BY = f" + {COMPACTOR_VERSION.partition('@')[0]}@"
+"""What stands between the writer of a packet's prose and the version that took the facts behind it from the ledger."""
 _TRIES = 4
 _KEPT_SHARE = 0.75
 """Prose of a stored packet is kept while it takes no more than this share of the packet that grows from it."""
@@ -116,16 +118,20 @@ class _Material(NamedTuple):
 
     sections: Sections
     elided: tuple[ElidedSpan, ...]
+    own: Sections
+    """The new ones among the sections."""
 
 
 def _material(ground: PacketGround, source: SummarySource) -> _Material:
+    own = counted(sections_of(source), ground.counter)
     if ground.grown_from is None:
-        return _Material(sections_of(source), source.elided)
+        return _Material(own, source.elided, own)
     stored = ground.grown_from.result
     spans = {span.item_id: span for span in (*stored.elided, *source.elided)}
     return _Material(
-        counted(merged([stored.sections, sections_of(source)]), ground.counter),
+        counted(merged([stored.sections, own]), ground.counter),
         tuple(sorted(spans.values(), key=lambda span: span.item)),
+        own,
     )
 
 
@@ -151,13 +157,16 @@ def _taken(
     ground: PacketGround, source: SummarySource, material: _Material, budget_tokens: int
 ) -> CompactionResult | Refusal:
     if ground.grown_from is None:
-        return summarise(
+        made = summarise(
             source,
             ground.surroundings,
             summariser=LedgerSummariser(ground.counter),
             counter=ground.counter,
             budget_tokens=budget_tokens,
         )
+        if isinstance(made, Refusal):
+            return made
+        return made.model_copy(update={"sections": material.sections})
     return _grown(ground, source, material, ground.grown_from.result, budget_tokens)
 
 
@@ -169,7 +178,7 @@ def _grown(
     budget_tokens: int,
 ) -> CompactionResult | Refusal:
     """The stored packet's material and the new turns' as one text; nothing is summarised twice."""
-    sections, elided = material
+    sections, elided, _ = material
     room = max(1, budget_tokens - FRAME_TOKENS)
     prose = stored.summary[: stored.prose_chars]
     if prose and ground.counter.text(prose) <= room * _KEPT_SHARE:
@@ -188,15 +197,14 @@ def _grown(
     clean = redact(write_summary(sections, elided, counter=ground.counter, budget_tokens=room))
     if not clean.text.strip():
         return Refusal.EMPTY
-    version = stored.compactor_version if not stored.prose_chars else COMPACTOR_VERSION
     written = Written(clean.text, "deterministic", clean.masked)
-    return _result(ground, source, material, written, version=version)
+    return _result(ground, source, material, written, version=COMPACTOR_VERSION)
 
 
 def _behind(version: str) -> str:
     """Who wrote a text of which the beginning is kept."""
-    more = f" + {COMPACTOR_VERSION}"
-    return version if version.endswith(more) else version + more
+    prose, _, _ = version.partition(_FACTS_BY)
+    return f"{prose}{_FACTS_BY}{COMPACTOR_VERSION.partition('@')[2]}"
 
 
 def _result(
@@ -233,4 +241,10 @@ def _result(
         sections=material.sections,
         prose_chars=written.prose_chars,
         prose_through=written.prose_through,
+        grown_from=ground.grown_from.sequence if ground.grown_from is not None else 0,
+        added=Added(
+            source_event_ids=source.source_event_ids, elided=source.elided, sections=material.own
+        )
+        if ground.grown_from is not None
+        else None,
     )

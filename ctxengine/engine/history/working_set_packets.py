@@ -16,7 +16,12 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ctxengine.engine.compaction.acts import HandForm
-from ctxengine.engine.compaction.packet import PACKET_REASON, CompactionResult, Packet
+from ctxengine.engine.compaction.packet import (
+    PACKET_REASON,
+    CompactionResult,
+    Packet,
+    whole_of,
+)
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
@@ -256,12 +261,32 @@ def first_kept(log: SessionLog, events: Sequence[EventRecord]) -> EventRecord | 
 
 
 def first_readable(log: SessionLog, events: Sequence[EventRecord]) -> StoredPacket | None:
-    """The same with its content."""
-    event = first_kept(log, events)
-    text = _text(log, event) if event is not None else None
-    if event is None or text is None:
+    """The same with its content; also all that it took over from those it grew from has to be there."""
+    return next((found for event in events if (found := _stored(log, event)) is not None), None)
+
+
+def _stored(log: SessionLog, event: EventRecord) -> StoredPacket | None:
+    chain = grown_from(event, log.every(EventType.COMPACTED))
+    ids = [one.body.id for one in chain if one.body is not None]
+    texts = log.texts(ids)
+    parts = [text for id in ids if (text := texts.get(id)) is not None]
+    if len(parts) < len(chain):
         return None
-    return StoredPacket(event.sequence, CompactionResult.model_validate_json(text))
+    whole = whole_of([CompactionResult.model_validate_json(text) for text in parts])
+    return StoredPacket(event.sequence, whole)
+
+
+def grown_from(event: EventRecord, made: Iterable[EventRecord]) -> Sequence[EventRecord]:
+    """The packets whose material one holds, the oldest first, itself last.
+
+    Args:
+        made: the session's compactions.
+    """
+    by_sequence = {int(one.sequence): one for one in made}
+    chain = [event]
+    while (before := chain[0].payload.get("grown_from")) is not None:
+        chain.insert(0, by_sequence[before])
+    return chain
 
 
 def _text(log: SessionLog, event: EventRecord) -> str | None:

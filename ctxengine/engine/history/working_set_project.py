@@ -28,11 +28,7 @@ from ctxengine.engine.history.projection import PROMOTED_TURNS_TEXT, Projection
 from ctxengine.engine.history.sent_blocks import blocks_from
 from ctxengine.engine.history.sent_record import AsSent, turns_as_sent
 from ctxengine.engine.history.working_set_packets import packet_at
-from ctxengine.engine.history.working_set_record import (
-    PlannedSet,
-    Stretch,
-    planned_at,
-)
+from ctxengine.engine.history.working_set_record import PlannedSet, Stretch, planned_at
 from ctxengine.engine.history.working_set_sent import repeats_apart
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.inputs import SessionFacts, StepInputs
@@ -75,8 +71,8 @@ def project_working_set(
     once = planned is None or planned.cards_once
     closed = closed_turns(log) if planned else None
     repeats = _repeats(planned, closed) if planned is not None and closed is not None else {}
-    again = repeats_apart(closed, inputs.excluded) if closed is not None else frozenset()
-    closing = _Closing(inputs.marks, counter, known if once else None, once, repeats, again)
+    again = repeats_apart(closed, inputs.marks) if closed is not None else frozenset()
+    closing = _Closing(inputs.marks, counter, known, once, repeats, again, closed)
     sent = turns_as_sent(log, planned) if planned else ()
     history = closing.history(log.units(cut, boundary), sent)
     blocks = blocks_from(log, [b for turn in sent for b in turn.blocks], excluded=inputs.excluded)
@@ -143,13 +139,15 @@ class _Closing:
         once: bool,
         repeats: Repeats,
         again: frozenset[int],
+        closed: ClosedTurns | None,
     ) -> None:
+        self._digests = None if closed is None else closed.digests_at
         self._repeats = repeats
         self._again = again
-        """Units whose cards stand again, as an operator left something of their turn out."""
+        """Units whose cards stand again, as an operator's act may have taken their first showing away."""
         self._marks = marks
         self._counter = counter
-        self._known = known
+        self._known = known if once else None
         self._once = once
         self._used: dict[EventSeq, tuple[Unit, Unit]] = {}
 
@@ -188,7 +186,9 @@ class _Closing:
 
     def _record(self, unit: Unit) -> Unit:
         once = self._once and unit.sequence not in self._again
-        (record,) = closed_record([unit], self._counter, once=once, repeats=self._repeats)
+        (record,) = closed_record(
+            [unit], self._counter, once=once, repeats=self._repeats, digests=self._digests
+        )
         return record
 
     def done(self) -> None:

@@ -8,11 +8,12 @@ them is closed at its end.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.events import EventType
-from ctxengine.engine.history.left_out import turns_left_out
+from ctxengine.engine.history.left_out import event_of
 from ctxengine.engine.history.sent_record import AsSent, turns_as_sent
 from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.history.working_set import SMALL_ROOM
@@ -246,18 +247,46 @@ def as_sent_in(log: SessionLog, inputs: StepInputs) -> list[tuple[int, int]]:
 def cards_twice_in(log: SessionLog, inputs: StepInputs, units: Collection[int]) -> Collection[int]:
     """Those of these units of which a recorded request shows the closed form with cards that stood before once more.
 
-    Under the plans of earlier days these are all; else those of turns of which an operator left something out.
+    Under the plans of earlier days these are all; else those that an operator's act has left without the first showing.
     """
     if inputs.engine != "working_set" or inputs.projection is None:
         return ()
     if not planned_at(log, inputs.projection).cards_once:
         return units
-    return frozenset(units) & repeats_apart(closed_turns(log), inputs.excluded)
+    return frozenset(units) & repeats_apart(closed_turns(log), inputs.marks)
 
 
-def repeats_apart(closed: ClosedTurns, excluded: Collection[str]) -> frozenset[int]:
-    """Units that show a card again in a turn of which something was left out: it may have been the card's first showing."""
-    return frozenset(closed.repeats(turns_left_out(closed, excluded)))
+def repeats_apart(closed: ClosedTurns, marks: Marks) -> frozenset[int]:
+    """Units whose fences stay though they show a card again, for an act of an operator may have taken its first showing away.
+
+    Such acts fold a unit or leave an item out; whatever else takes a unit from sight takes its whole turn. Of several units
+    that repeat one card the first in sight keeps it. Events alone decide, so that erased content changes nothing.
+    """
+    hidden = sorted({*marks.folded, *map(event_of, marks.excluded)})
+    if not hidden:
+        return frozenset()
+    return frozenset(
+        unit
+        for event in closed.events
+        if (repeats := event.payload.get("repeats"))
+        for unit in _apart({int(u): set(d) for u, d in repeats.items()}, event, hidden)
+    )
+
+
+def _apart(
+    repeats: Mapping[int, set[str]], event: EventRecord, hidden: Sequence[int]
+) -> Iterator[int]:
+    seen: set[str] = set()
+    in_sight: set[str] = set()
+    for unit, cards in sorted(repeats.items()):
+        if not any(event.payload["first"] <= place < unit for place in hidden):
+            in_sight |= cards - seen
+        seen |= cards
+        if cards <= in_sight:
+            continue
+        yield unit
+        if unit not in hidden:
+            in_sight |= cards
 
 
 def _named(text: str | None) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.members import first_given, id_at, is_true
 from ctxengine.engine.importers.pieces import Pieces, Result, result_text
 from ctxengine.engine.lexeme import Node, NodeKind
 
@@ -12,17 +13,16 @@ _FAILURES = ("error-text", "error-json", "execution-denied")
 def is_sdk_call(node: Node) -> bool:
     """Whether a value is such a call: a part of a message, or an element of an answer that is calls alone."""
     return (
-        text_at(node, "toolCallId") is not None
+        id_at(node, "toolCallId") is not None
         and text_at(node, "toolName") is not None
-        and node.get("output") is None
-        and node.get("result") is None
+        and first_given(node, "output", "result") is None
     )
 
 
 def sdk_call(pieces: Pieces, part: Node) -> None:
     """A call; its input is an object, or the text the model wrote."""
-    given = part.get("input") or part.get("args")
-    pieces.call(text_at(part, "toolCallId"), text_at(part, "toolName") or "", given)
+    given = first_given(part, "input", "args", "arguments")
+    pieces.call(id_at(part, "toolCallId"), text_at(part, "toolName") or "", given)
 
 
 def sdk_result(part: Node) -> Result:
@@ -33,12 +33,9 @@ def sdk_result(part: Node) -> Result:
     if kind == "content" and value is not None:
         value = _only_text(value)
     if kind is None:
-        value = part.get("output") or part.get("result")
-    flag = part.get("isError")
-    failed = kind in _FAILURES or (flag is not None and flag.kind is NodeKind.TRUE)
-    return Result(
-        text_at(part, "toolCallId"), text_at(part, "toolName"), result_text(value), failed
-    )
+        value = first_given(part, "output", "result")
+    failed = kind in _FAILURES or is_true(part, "isError")
+    return Result(id_at(part, "toolCallId"), text_at(part, "toolName"), result_text(value), failed)
 
 
 def _only_text(content: Node) -> Node:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.content.anthropic import OPAQUE_TYPES
 from ctxengine.engine.content.decode import Role
+from ctxengine.engine.importers.anthropic_stream import joined_stream
+from ctxengine.engine.importers.chat_as_anthropic import chat_as_turn
 from ctxengine.engine.importers.dialect import (
     NO_FACTS,
     USER_VOICE,
@@ -21,26 +22,31 @@ from ctxengine.engine.importers.dialect import (
     Turn,
     Voice,
     array_at,
-    dict_of,
     gist,
     joined,
-    list_of,
     object_at,
     plain_text,
     shape_or_none,
     text_at,
 )
 from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.instructions import system_text
+from ctxengine.engine.importers.loose import LooseMessages
+from ctxengine.engine.importers.mending import Mended, mended_content, note_mended
+from ctxengine.engine.importers.message_marks import BEDROCK, api_of_parts
+from ctxengine.engine.importers.plain_message import INPUT
 from ctxengine.engine.importers.shapes import Shape, anthropic_shape
 from ctxengine.engine.importers.texts import json_text
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
 from ctxengine.engine.importers.usage import anthropic_usage
 from ctxengine.engine.items import ContentFormat
-from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
+from ctxengine.engine.lexeme import Node, NodeKind, parse
 from ctxengine.engine.trust.levels import Trust
 
 FORMAT = "anthropic_messages"
 _BODY = ContentFormat.ANTHROPIC
+_LOOSE = LooseMessages(FORMAT, "anthropic")
+_ROLES = ("assistant", "user", "system", INPUT)
 _COMPACTION = "compaction"
 _RESULT = "tool_result"
 
@@ -59,12 +65,13 @@ class AnthropicMessages:
 
     def request(self, body: Node) -> Request:
         """Read a request body, or any object with `messages`."""
-        system = body.get("system")
+        system = system_text(body.get("system"))
         return Request(
             turns=anthropic_turns(array_at(body, "messages") or array_at(body, "history")),
             model=text_at(body, "model"),
-            instructions=plain_text(system.value()) if system is not None else "",
+            instructions=system.text,
             tools=[_tool(node) for node in array_at(body, "tools")],
+            unread=system.unread,
         )
 
     def answer(self, body: Node) -> Answer | None:
@@ -78,25 +85,7 @@ class AnthropicMessages:
 
     def stream(self, events: Iterable[str]) -> str | None:
         """Join streamed events; pieces of tool input are joined as text."""
-        message: dict[str, Any] = {}
-        blocks: dict[int, dict[str, Any]] = {}
-        for event in events:
-            data = _event(event)
-            kind = data.get("type")
-            if kind == "message_start":
-                message = dict(dict_of(data.get("message")))
-            elif kind == "content_block_start":
-                blocks[_index(data)] = dict(dict_of(data.get("content_block")))
-            elif kind == "content_block_delta":
-                _add_delta(blocks.setdefault(_index(data), {}), dict_of(data.get("delta")))
-            elif kind == "message_delta":
-                message.update(dict_of(data.get("delta")))
-                message["usage"] = {**dict_of(message.get("usage")), **dict_of(data.get("usage"))}
-        if not message:
-            return None
-        message.pop("content", None)
-        content = ",".join(_block_text(blocks[index]) for index in sorted(blocks))
-        return json_text(message)[:-1] + f',"content":[{content}]}}'
+        return joined_stream(events)
 
     def tokens(self, turn: Turn) -> list[Token]:
         """Texts, calls, results and other blocks of one message; reasoning says nothing."""
@@ -121,7 +110,10 @@ class AnthropicMessages:
 
 def anthropic_turns(messages: Iterable[Node]) -> list[Turn]:
     """Messages with their roles; one without content keeps its own node, to be reported."""
-    return [content_turn(text_at(m, "role") or "", m.get("content") or m) for m in messages]
+    return [
+        chat_as_turn(m) or content_turn(text_at(m, "role") or "", m.get("content") or m)
+        for m in messages
+    ]
 
 
 def content_turn(role: str, content: Node) -> Turn:
@@ -148,15 +140,49 @@ def add_anthropic_message(
     *,
     classify: Classify | None = None,
 ) -> None:
-    """Count one message and make its entries."""
+    """Count one message and make its entries; a block that nobody can read is set aside alone."""
+    is_known = isinstance(turn.value, str) or turn.role not in _ROLES
+    if not is_known and anthropic_shape(turn.value) is None:
+        if api_of_parts(turn.role, {"content": turn.value}) == BEDROCK:
+            _add_framework_parts(draft, turn, where, facts, classify)
+            return
+        mended = _mended(turn)
+        if mended is not None:
+            note_mended(draft, mended, where)
+            turn = turn._replace(node=mended.node)
     if turn.role == "assistant":
         _add_assistant(draft, turn, where, facts)
-    elif turn.role in ("user", "system"):
+    elif turn.role in _ROLES:
         _add_user(draft, turn, where, facts, classify)
     else:
         draft.leave(
             "unreadable_message", where, f"Role {turn.role!r} is unknown.", raw=turn.node.raw
         )
+
+
+def _add_framework_parts(
+    draft: SessionDraft, turn: Turn, where: str, facts: Facts, classify: Classify | None
+) -> None:
+    """A message with calls or results in a form that is not this API's, which would take them for words."""
+    content = turn.node.raw if turn.node.kind is NodeKind.ARRAY else joined([turn.node])
+    message = parse(f'{{"role":"{turn.role}","content":{content}}}')
+    role = INPUT if classify is not None and turn.role == "user" else turn.role
+    _LOOSE.add(draft, [Turn(role, message)], lambda _: where, facts)
+
+
+def _mended(turn: Turn) -> Mended | None:
+    """What can be read of content that cannot be read whole; None where that is all of it, or nothing."""
+    role: Role = "assistant" if turn.role == "assistant" else "user"
+    if turn.node.kind is NodeKind.ARRAY:
+        odd = (node for node in turn.node if anthropic_shape([node.peek()]) is None)
+        if all(_is_readable(node, role) for node in odd):
+            return None
+    mended = mended_content(turn.node, role=role)
+    return mended if len(mended.node) else None
+
+
+def _is_readable(block: Node, role: Role) -> bool:
+    return shape_or_none(_BODY, joined([block]), None, role=role) is not None
 
 
 def _add_assistant(draft: SessionDraft, turn: Turn, where: str, facts: Facts) -> None:
@@ -221,16 +247,29 @@ def _add_user(
 def _voices(blocks: list[Node], classify: Classify | None) -> list[Voice | None]:
     """Whose each block in the user's role is; None for a result.
 
-    An image or a document says nothing about itself: it is his who spoke before it, else his who speaks after it.
+    An image or a document says nothing about itself: it is his who spoke before it, else his who speaks after it. Where
+    it would be the user's if it stood alone, his words right behind it count for more than what a harness put before it.
     """
     texts = [None if _is_result(block) else text_at(block, "text") for block in blocks]
     spoken = [_hear(text, classify) if text is not None else None for text in texts]
-    heard = next((voice for voice in spoken if voice is not None), _hear("", classify))
+    alone = _hear("", classify)
+    heard = next((voice for voice in spoken if voice is not None), alone)
     voices: list[Voice | None] = []
-    for block, voice in zip(blocks, spoken, strict=True):
+    for block, voice, behind in zip(blocks, spoken, _spoken_behind(blocks, spoken), strict=True):
         heard = voice or heard
-        voices.append(None if _is_result(block) else heard)
+        is_users = voice is None and alone == behind == USER_VOICE
+        voices.append(None if _is_result(block) else USER_VOICE if is_users else heard)
     return voices
+
+
+def _spoken_behind(blocks: list[Node], spoken: list[Voice | None]) -> list[Voice | None]:
+    """For each block who speaks next, before the next result."""
+    found: list[Voice | None] = []
+    behind: Voice | None = None
+    for block, voice in zip(reversed(blocks), reversed(spoken), strict=True):
+        found.append(behind)
+        behind = None if _is_result(block) else voice or behind
+    return found[::-1]
 
 
 def _hear(text: str, classify: Classify | None) -> Voice:
@@ -260,16 +299,17 @@ def _add_user_part(
         return
     draft.found(shape.total)
     kind, trust = USER_VOICE
-    if turn.role == "system":
+    if turn.role != "user":
         kind, trust = EntryType.INPUT, Trust.EXTERNAL_UNTRUSTED
+    elif classify is not None:
+        kind, trust = classify(plain_text(value))
+    if turn.role == "system":
         draft.note(
             RepairAction.WARNED,
             "late_system_message",
             where,
             "A system message inside the conversation; kept as untrusted input, not as instructions.",
         )
-    elif classify is not None:
-        kind, trust = classify(plain_text(value))
     entry = Entry(kind, _BODY, body, trust, at=facts.at, extra=facts.extra)
     draft.add(entry, shape, where)
 
@@ -348,48 +388,3 @@ def _words(block: dict[str, Any]) -> Token:
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
-
-
-def _index(data: dict[str, Any]) -> int:
-    index = data.get("index")
-    return index if isinstance(index, int) else 0
-
-
-def _event(text: str) -> dict[str, Any]:
-    try:
-        node = parse(text)
-    except LexemeError:
-        return {}
-    return node.value() if node.kind is NodeKind.OBJECT else {}
-
-
-_APPENDED = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "compaction_delta": "content",
-}
-
-
-def _add_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
-    kind = delta.get("type")
-    if kind == "input_json_delta":
-        block["\0input"] = block.get("\0input", "") + str(delta.get("partial_json") or "")
-    elif kind == "citations_delta":
-        block["citations"] = [*list_of(block.get("citations")), delta.get("citation")]
-    elif kind in _APPENDED:
-        key = _APPENDED[kind]
-        block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
-
-
-def _block_text(block: dict[str, Any]) -> str:
-    """JSON text of a block; input that was streamed stands in it as it came, as a string if it is not JSON."""
-    pieces = block.pop("\0input", "")
-    if not pieces:
-        return json_text(block)
-    block.pop("input", None)
-    try:
-        written = parse(pieces).raw
-    except LexemeError:
-        written = json.dumps(pieces)
-    return json_text(block)[:-1] + f',"input":{written}}}'

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ctxengine.engine.importers.dialect import Answer, Facts, Request, array_at, object_at, text_at
+from ctxengine.engine.importers.instructions import system_text
 from ctxengine.engine.importers.loose import LooseMessages, loose_turns
 from ctxengine.engine.importers.transcript import ForeignTool
 from ctxengine.engine.importers.usage import disjoint_usage
@@ -25,12 +26,13 @@ class BedrockConverse(LooseMessages):
         """Read a request body; cache points in it are settings."""
         config = object_at(body, "toolConfig") or body
         specs = [object_at(tool, "toolSpec") for tool in array_at(config, "tools")]
-        texts = [text_at(part, "text") or "" for part in array_at(body, "system")]
+        system = system_text(body.get("system"))
         return Request(
             turns=loose_turns(array_at(body, "messages")),
             model=text_at(body, "modelId"),
-            instructions="\n".join(text for text in texts if text),
+            instructions=system.text,
             tools=[_tool(spec) for spec in specs if spec is not None],
+            unread=system.unread,
         )
 
     def answer(self, body: Node) -> Answer | None:
@@ -45,9 +47,8 @@ class BedrockConverse(LooseMessages):
             cache_write="cacheWriteInputTokens",
             output="outputTokens",
         )
-        return Answer(
-            loose_turns([message]), Facts(usage=usage, stop_reason=text_at(body, "stopReason"))
-        )
+        turns = [turn._replace(role="assistant") for turn in loose_turns([message])]
+        return Answer(turns, Facts(usage=usage, stop_reason=text_at(body, "stopReason")))
 
     def stream(self, events: Iterable[str]) -> str | None:
         """Join streamed events; pieces of tool input are joined as text."""

@@ -10,7 +10,14 @@ from ctxengine.engine.importers.anthropic_messages import (
     anthropic_turns,
 )
 from ctxengine.engine.importers.conversations import WHOLE_FILE
-from ctxengine.engine.importers.dialect import Dialect, object_at, text_at
+from ctxengine.engine.importers.dialect import (
+    NO_FACTS,
+    Dialect,
+    Turn,
+    array_at,
+    object_at,
+    text_at,
+)
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.exchanges import (
     DIALECTS,
@@ -20,6 +27,8 @@ from ctxengine.engine.importers.exchanges import (
     read_exchanges,
 )
 from ctxengine.engine.importers.loose import LooseMessages, loose_turns
+from ctxengine.engine.importers.members import first_given
+from ctxengine.engine.importers.message_marks import OPENAI_RESPONSES, api_of_stray
 from ctxengine.engine.importers.openai_chat import chat_turns
 from ctxengine.engine.importers.openai_responses import item_turns
 from ctxengine.engine.importers.shelf import Shelf, Value
@@ -47,7 +56,7 @@ class Record(NamedTuple):
 
 def read_document(root: Node, format_name: str) -> Transcript:
     """Read a JSON document of one of the three APIs."""
-    if root.get("exchanges") is not None:
+    if first_given(root, "exchanges") is not None:
         return read_exchanges(exchanges_of(root))
     if root.kind is NodeKind.ARRAY:
         return _read_records(
@@ -82,7 +91,7 @@ def broken_line(number: int, line: str, why: str) -> Repair:
 
 def is_whole(node: Node) -> bool:
     """Whether a value is a body, response, pair or episode rather than one message or item."""
-    return any(node.get(key) is not None for key in _WHOLE) and text_at(node, "type") is None
+    return first_given(node, *_WHOLE) is not None and text_at(node, "type") is None
 
 
 def _read_records(
@@ -91,7 +100,7 @@ def _read_records(
     dialect = DIALECTS[format_name]
     if not any(is_whole(record.node) for record in records):
         return Transcript(format_name, [_one_conversation(records, dialect, shelf)])
-    if any(record.node.get("traj") is not None for record in records):
+    if any(first_given(record.node, "traj") is not None for record in records):
         episodes = [_episode(number, record) for number, record in enumerate(records, 1)]
         return Transcript(format_name, episodes)
     return read_exchanges(_exchange(record, dialect) for record in records)
@@ -109,8 +118,7 @@ def _one_conversation(
         for record in records:
             dialect.add(draft, loose_turns([record.node]), _always(record.where))
     elif dialect.format == "openai_chat":
-        for record in records:
-            dialect.add(draft, chat_turns([record.node]), _always(record.where))
+        _add_chat_records(draft, records, dialect)
     else:
         _add_anthropic_records(draft, records, dialect)
     return draft.finish()
@@ -120,15 +128,32 @@ def _always(where: str) -> Callable[[int], str]:
     return lambda _: where
 
 
+def _add_chat_records(draft: SessionDraft, records: list[Record], dialect: Dialect) -> None:
+    """Messages one by one; neighbouring items of the Responses API are one answer and are read together."""
+    waiting: list[tuple[Turn, str]] = []
+
+    def add_waiting() -> None:
+        turns, places = [turn for turn, _ in waiting], [where for _, where in waiting]
+        dialect.add(draft, turns, lambda n: places[n])
+        waiting.clear()
+
+    for record in records:
+        (turn,) = chat_turns([record.node])
+        if api_of_stray(turn.value) == OPENAI_RESPONSES:
+            waiting.append((turn, record.where))
+            continue
+        add_waiting()
+        dialect.add(draft, [turn], _always(record.where))
+    add_waiting()
+
+
 def _add_anthropic_records(draft: SessionDraft, records: list[Record], dialect: Dialect) -> None:
     """Messages of a list, each with its own facts where it is a whole response."""
     for record in records:
-        answer = dialect.answer(record.node)
-        where = record.where
-        if answer is not None:
-            add_anthropic_message(draft, answer.turns[0], where, answer.facts)
-        else:
-            add_anthropic_message(draft, anthropic_turns([record.node])[0], where)
+        node = record.node
+        answer = dialect.answer(node)
+        facts = answer.facts if answer is not None else NO_FACTS
+        add_anthropic_message(draft, anthropic_turns([node])[0], record.where, facts)
 
 
 def _episode(number: int, record: Record) -> ForeignSession:
@@ -138,7 +163,7 @@ def _episode(number: int, record: Record) -> ForeignSession:
     task, trial = node.get("task_id"), node.get("trial")
     if task is not None:
         draft.title = f"task {task.raw}" + (f", trial {trial.raw}" if trial is not None else "")
-    turns = chat_turns(node.get("traj") or ())
+    turns = chat_turns(array_at(node, "traj"))
     DIALECTS["openai_chat"].add(draft, turns, lambda n: f"episode {number} message {n + 1}")
     about = ", ".join(key for key, _ in node.items() if key != "traj")
     if about:
@@ -149,9 +174,9 @@ def _episode(number: int, record: Record) -> ForeignSession:
 def _exchange(record: Record, dialect: Dialect) -> Exchange:
     """A pair as it is; a lone request without response; a lone response with an empty request."""
     node = record.node
-    if node.get("request") is not None:
+    if first_given(node, "request") is not None:
         return exchange_of(node, record.where)
-    if all(node.get(key) is None for key in ("messages", "input", "contents", "history")):
+    if first_given(node, "messages", "input", "contents", "history") is None:
         empty = '{"input":[],"messages":[],"contents":[]}'
         return Exchange(record.where, parse(empty), node, api=dialect.format)
     return Exchange(record.where, node, object_at(node, "response"), api=dialect.format)

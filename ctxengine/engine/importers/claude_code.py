@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
 
+from ctxengine.engine.content.decode import decode
 from ctxengine.engine.importers.anthropic_messages import (
     add_anthropic_message,
     content_turn,
     message_facts,
 )
 from ctxengine.engine.importers.bodies import broken_line
+from ctxengine.engine.importers.claude_hooks import Hooks
 from ctxengine.engine.importers.claude_notes import (
     BOOKKEEPING,
-    HARNESS,
     is_of_harness,
     progress_of,
     queued_prompt,
     queued_words,
     title_of,
     voice_of,
+    voice_of_harness,
     words_of,
 )
 from ctxengine.engine.importers.claude_tree import (
     Arrangement,
-    Branch,
     Record,
     arrange,
     by_call,
+    in_order,
     record_of,
 )
 from ctxengine.engine.importers.dialect import (
@@ -40,9 +40,12 @@ from ctxengine.engine.importers.dialect import (
     gist,
     joined,
     object_at,
+    shape_or_none,
     text_at,
 )
 from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.members import first_given, is_true
+from ctxengine.engine.importers.mending import mended_content, note_mended
 from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.shelf import Shelf
 from ctxengine.engine.importers.texts import shorten, time_of
@@ -54,7 +57,7 @@ from ctxengine.engine.importers.transcript import (
     RepairAction,
     Transcript,
 )
-from ctxengine.engine.items import ContentFormat
+from ctxengine.engine.items import ContentFormat, ItemKind
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 from ctxengine.engine.trust.levels import Trust
 
@@ -111,8 +114,8 @@ class _Session:
 
     def _message(self, record: Record) -> None:
         message = object_at(record.node, "message")
-        content = None if message is None else message.get("content")
-        if message is None or content is None:
+        content = first_given(message, "content")
+        if content is None:
             detail = f"A {record.kind} record without a message that can be read."
             self.draft.leave("unreadable_record", record.where, detail, raw=record.node.raw)
             return
@@ -121,7 +124,7 @@ class _Session:
             return
         self._note_copy(record)
         facts = Facts(at=time_of(text_at(record.node, "timestamp")), extra=_extra([record]))
-        if _is_true(record.node, "isCompactSummary"):
+        if is_true(record.node, "isCompactSummary"):
             self._add_summary(record, content, facts)
             return
         harness = is_of_harness(record.node)
@@ -130,28 +133,32 @@ class _Session:
             content_turn("user", content),
             record.where,
             facts,
-            classify=(lambda _: HARNESS) if harness else voice_of,
+            classify=voice_of_harness if harness else voice_of,
         )
 
     def _answer(self, records: list[Record]) -> None:
         """One API message; its usage is repeated on each of its lines and stands complete on the last."""
-        first, last = records[0], object_at(records[-1].node, "message")
-        contents = [content for r in records if (content := _content(r)) is not None]
-        if last is None or len(contents) < len(records):
-            for record in records:
+        read: list[Record] = []
+        for record in records:
+            if _is_readable(record, alone=len(records) == 1):
+                read.append(record)
+            else:
                 detail = "An assistant record without a message that can be read."
                 self.draft.leave("unreadable_record", record.where, detail, raw=record.node.raw)
+        messages = (object_at(record.node, "message") for record in reversed(records))
+        last = next((message for message in messages if message is not None), None)
+        if last is None or not read:
             return
         if text_at(last, "model") == "<synthetic>":
-            for record in records:
+            for record in read:
                 detail = "A message the harness wrote in the model's place; no model was called."
                 self.draft.leave("harness_message", record.where, detail, raw=record.node.raw)
             return
-        content = contents[0] if len(records) == 1 else self._joined(records)
-        facts = message_facts(
-            last, at=time_of(text_at(first.node, "timestamp")), extra=_extra(records)
-        )
-        add_anthropic_message(self.draft, content_turn("assistant", content), first.where, facts)
+        content = self._joined(read) if len(records) > 1 else _content(read[0])
+        at = time_of(text_at(records[0].node, "timestamp"))
+        facts = message_facts(last, at=at, extra=_extra(read))
+        turn = content_turn("assistant", content or last)
+        add_anthropic_message(self.draft, turn, records[0].where, facts)
 
     def _joined(self, records: list[Record]) -> Node:
         """Blocks of all lines of a message; a call that a later line repeats is reported once more and left out."""
@@ -178,7 +185,7 @@ class _Session:
     def _summary(self, record: Record) -> None:
         node = record.node
         message = object_at(node, "message")
-        content = node.get("summary") if message is None else message.get("content")
+        content = first_given(message, "content") or first_given(node, "summary")
         if content is None:
             self.draft.leave("unreadable_record", record.where, "An empty summary.", raw=node.raw)
             return
@@ -193,12 +200,17 @@ class _Session:
         self._add_summary(record, content, facts)
 
     def _add_summary(self, record: Record, content: Node, facts: Facts) -> None:
-        shadow = SessionDraft("", "anthropic")
-        add_anthropic_message(shadow, content_turn("user", content), record.where)
-        if shadow.items_in != 1 or not shadow.size:
-            detail = "A summary that cannot be read."
-            self.draft.leave("unreadable_record", record.where, detail, raw=record.node.raw)
-            return
+        """A summary is one message of nothing but words and media, put right where its content is not the API's."""
+        shape = _shape_of_message(content)
+        if shape is None:
+            mended = mended_content(content)
+            shape = _shape_of_message(mended.node)
+            if shape is None:
+                detail = "A summary that cannot be read."
+                self.draft.leave("unreadable_record", record.where, detail, raw=record.node.raw)
+                return
+            note_mended(self.draft, mended, record.where)
+            content = mended.node
         self.draft.found(1)
         entry = Entry(
             EntryType.SUMMARY,
@@ -208,7 +220,7 @@ class _Session:
             at=facts.at,
             extra=facts.extra,
         )
-        self.draft.add(entry, Shape(1), record.where)
+        self.draft.add(entry, shape, record.where)
 
     def _bookkeeping(self, record: Record) -> None:
         kind, node = record.kind, record.node
@@ -244,7 +256,7 @@ class _Session:
             self.draft.leave("unknown_record", record.where, detail, raw=record.node.raw)
 
     def _note_copy(self, record: Record) -> None:
-        if record.node.get("toolUseResult") is not None:
+        if first_given(record.node, "toolUseResult") is not None:
             self.draft.tally(
                 "result_copy",
                 record.where,
@@ -301,7 +313,7 @@ def _sessions(
     main = _Session(key, uuids, shelf)
     main.take(arrangement.main)
     sessions = [main.draft.finish()]
-    hooks = _Hooks(arrangement.main)
+    hooks = Hooks(arrangement.main)
     for branch in arrangement.branches:
         first = branch.records[0]
         child = _Session(f"{key}/{branch.kind}-{first.uuid or first.line}", uuids, shelf)
@@ -313,60 +325,12 @@ def _sessions(
     callers = by_call(arrangement.main) if agents else {}
     for name, agent in agents.items():
         child = _Session(f"{key}/agent-{name}", uuids, shelf)
-        child.take(agent.records)
+        child.take(in_order(agent.records))
         caller = callers.get(agent.call_id or "")
         hook = hooks.first_line(caller) if caller is not None else None
         index = main.draft.index_of(hook) if hook is not None else None
         sessions.append(replace(child.draft.finish(), parent=(key, index or 0)))
     return sessions
-
-
-class _Hooks:
-    """Where branches hang on the conversation; it is gone through once, whatever the number of branches."""
-
-    def __init__(self, main: list[Record]) -> None:
-        self._main = main
-        self._first_lines: dict[str, str] = {}
-        for record in main:
-            if record.message_id is not None:
-                self._first_lines.setdefault(record.message_id, record.where)
-
-    def of(self, branch: Branch) -> str | None:
-        """Place of the message a branch hangs on: named by the branch, else the call whose prompt opens it."""
-        first = branch.records[0]
-        named = branch.parent is not None or first.caller is not None
-        record = branch.parent if named else self._caller(first)
-        return self.first_line(record) if record is not None else None
-
-    def first_line(self, record: Record) -> str:
-        """Place of the first line of the message that a line belongs to."""
-        return self._first_lines.get(record.message_id or "", record.where)
-
-    @cached_property
-    def _answers(self) -> list[Record]:
-        return [record for record in self._main if record.kind == "assistant"]
-
-    @cached_property
-    def _prompts(self) -> dict[str, list[Record]]:
-        """Answers by the prompts of the calls in them, in order."""
-        found: dict[str, list[Record]] = {}
-        for record in self._answers:
-            for block in record.blocks:
-                asked = text_at(object_at(block, "input"), "prompt")
-                if asked is not None:
-                    found.setdefault(asked, []).append(record)
-        return found
-
-    def _caller(self, first: Record) -> Record | None:
-        """The newest answer before a branch that asks for what opens it, else the newest of all before it."""
-        text = text_at(object_at(first.node, "message"), "content")
-        asking = self._prompts.get(text, []) if text is not None else []
-        return _last_before(first, asking) or _last_before(first, self._answers)
-
-
-def _last_before(first: Record, records: list[Record]) -> Record | None:
-    index = bisect_left(records, first.line, key=lambda record: record.line)
-    return records[index - 1] if index else None
 
 
 def _no_record(number: int, node: Node) -> Repair:
@@ -380,18 +344,34 @@ def _no_record(number: int, node: Node) -> Repair:
     )
 
 
+def _shape_of_message(content: Node) -> Shape | None:
+    """Counts of content that is one item which is neither a call nor a result; None for any other."""
+    shape = shape_or_none(ContentFormat.ANTHROPIC, content.raw, None, role="user")
+    if shape is None or (shape.items, shape.total) != (1, 1):
+        return None
+    (item,) = decode(ContentFormat.ANTHROPIC, content.raw, role="user").items
+    return None if item.kind in (ItemKind.TOOL_CALL, ItemKind.TOOL_RESULT) else shape
+
+
 def _content(record: Record) -> Node | None:
-    message = object_at(record.node, "message")
-    return None if message is None else message.get("content")
+    return first_given(object_at(record.node, "message"), "content")
+
+
+def _is_readable(record: Record, *, alone: bool) -> bool:
+    """Whether an answer's line has content; one among several, such as can stand among the others'."""
+    content = _content(record)
+    if content is None or alone:
+        return content is not None
+    return content.kind in (NodeKind.ARRAY, NodeKind.STRING) or text_at(content, "type") is not None
 
 
 def _blocks(record: Record) -> list[Node]:
-    """Content blocks of one line; a text is one block."""
+    """Content blocks of one line that can be read; a text is one block, and a block may stand alone."""
     content = _content(record)
-    if content is not None and content.kind is NodeKind.ARRAY:
-        return list(content)
-    if content is None or content.kind is not NodeKind.STRING:
-        return []
+    if content is None or content.kind is NodeKind.ARRAY:
+        return list(content or ())
+    if content.kind is NodeKind.OBJECT:
+        return [content]
     return [parse(f'{{"type":"text","text":{content.raw}}}')]
 
 
@@ -406,8 +386,3 @@ def _extra(records: list[Record]) -> str:
             text = (text[:-1] + "," if text else "{") + f'"message":{inner}}}'
         texts.append(text or "{}")
     return texts[0] if len(texts) == 1 else "[" + ",".join(texts) + "]"
-
-
-def _is_true(node: Node, key: str) -> bool:
-    found = node.get(key)
-    return found is not None and found.kind is NodeKind.TRUE

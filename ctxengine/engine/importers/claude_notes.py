@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ctxengine.engine.importers.dialect import (
     USER_VOICE,
@@ -12,11 +13,15 @@ from ctxengine.engine.importers.dialect import (
     plain_text,
     text_at,
 )
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.transcript import EntryType
 from ctxengine.engine.lexeme import Node
 from ctxengine.engine.trust.levels import Trust
 
 HARNESS: Voice = (EntryType.INPUT, Trust.EXTERNAL_UNTRUSTED)
+_SUMMARY: Voice = (EntryType.SUMMARY, Trust.EXTERNAL_UNTRUSTED)
+_CONTINUED = "This session is being continued from a previous conversation"
+"""How the program's own summaries begin, flagged as such or not."""
 QUEUED: Voice = (EntryType.INPUT, Trust.USER)
 """What the user typed while the model was at work: the user's, but no new directive (the run is open)."""
 
@@ -34,6 +39,9 @@ _NOTES = (
     "[Request interrupted by user",
 )
 """How user-role texts begin that the harness wrote; they are no directives of the user."""
+
+_OF_HARNESS = ("isMeta", "isSynthetic", "isVisibleInTranscriptOnly")
+"""Flags of user records that the program wrote, in its files and in its printed streams."""
 
 BOOKKEEPING = frozenset(
     (
@@ -58,6 +66,7 @@ BOOKKEEPING = frozenset(
         "rate_limit_event",
     )
 )
+_ABOUT_A_SESSION = BOOKKEEPING | {"system"}
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
 
 
@@ -70,22 +79,41 @@ class Progress(NamedTuple):
     """The call that the agent runs for."""
 
 
+def is_about_a_session(record: Mapping[str, Any]) -> bool:
+    """Whether a line is one of the program's records that are no messages: files may begin with many of them."""
+    kind = record.get("type")
+    session = record.get("sessionId") or record.get("session_id")
+    return isinstance(kind, str) and kind in _ABOUT_A_SESSION and isinstance(session, str)
+
+
 def voice_of(text: str) -> Voice:
-    """Whether a user-role text is the user's or one of the harness."""
-    return HARNESS if text.lstrip().startswith(_NOTES) else USER_VOICE
+    """Whether a user-role text is the user's, one of the harness or the harness's summary of an earlier session."""
+    words = text.lstrip()
+    if words.startswith(_CONTINUED):
+        return _SUMMARY
+    return HARNESS if words.startswith(_NOTES) else USER_VOICE
+
+
+def voice_of_harness(text: str) -> Voice:
+    """The same for a text that is not the user's, whatever it says."""
+    voice = voice_of(text)
+    return HARNESS if voice == USER_VOICE else voice
 
 
 def is_of_harness(record: Node) -> bool:
     """Whether a user record says that somebody else than the user wrote it."""
-    meta = record.get("isMeta")
+    flags = (record.get(name) for name in _OF_HARNESS)
     kind = text_at(object_at(record, "origin"), "kind")
-    return (meta is not None and meta.peek() is True) or kind not in (None, "human")
+    return any(flag is not None and flag.peek() is True for flag in flags) or kind not in (
+        None,
+        "human",
+    )
 
 
 def queued_prompt(record: Node) -> tuple[Node, Voice] | None:
     """What was typed into a running turn, and by whom; None for any other record."""
     attachment = object_at(record, "attachment")
-    prompt = attachment.get("prompt") if attachment is not None else None
+    prompt = first_given(attachment, "prompt")
     if prompt is None or text_at(attachment, "type") != "queued_command":
         return None
     mode = text_at(attachment, "commandMode") or "prompt"

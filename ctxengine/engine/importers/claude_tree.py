@@ -80,10 +80,13 @@ def record_of(line: int, node: Node, shelf: Shelf | None = None) -> Record:
 
 
 def arrange(records: list[Record]) -> Arrangement:
-    """The newest leaf of every tree is the conversation; a file of nothing but a side chain is that conversation."""
-    if records and all(record.side for record in records):
-        return Arrangement(records)
+    """The newest leaf of every tree is the conversation; a file of nothing but a side chain is that conversation.
+
+    Records stand in the order of the file, but none before the one it hangs on.
+    """
     forest = _Forest(records)
+    if records and all(record.side for record in records):
+        return Arrangement(forest.ordered(records))
     main = forest.main_lines()
     rest = [record for record in records if record.line not in main]
     branches: dict[int, Branch] = {}
@@ -110,7 +113,14 @@ def arrange(records: list[Record]) -> Arrangement:
             kept.append(branch)
         else:
             main.update(record.line for record in branch.records)
-    return Arrangement([record for record in records if record.line in main], kept)
+    for branch in kept:
+        branch.records = forest.ordered(branch.records)
+    return Arrangement(forest.ordered([r for r in records if r.line in main]), kept)
+
+
+def in_order(records: list[Record]) -> list[Record]:
+    """Records as they stand, none before the one it hangs on."""
+    return _Forest(records).ordered(records)
 
 
 class _Forest:
@@ -145,15 +155,51 @@ class _Forest:
             roots.update(dict.fromkeys(path, root))
         return roots
 
+    def ordered(self, records: list[Record]) -> list[Record]:
+        """These records as they stand, each behind those of them that it hangs on."""
+        waiting = {record.line for record in records}
+        placed: list[Record] = []
+        for record in records:
+            way: dict[int, Record] = {}
+            at: Record | None = record
+            while at is not None and at.line in waiting:
+                waiting.remove(at.line)
+                way[at.line] = at
+                at = self.parent(at)
+            passed = list(way.values())
+            if at is not None and at.line in way:
+                passed = _opened(passed, list(way).index(at.line))
+            placed += reversed(passed)
+        return placed
+
+    @cached_property
+    def _newest_below(self) -> dict[int, Record]:
+        """The newest of the records that hang on each one, by its line."""
+        below: dict[int, Record] = {}
+        for record in self.records:
+            above = self.parent(record)
+            if above is not None:
+                below[above.line] = record
+        return below
+
+    def _leaf(self, record: Record) -> Record:
+        """Where the way ends that leads on from a record; what hangs on it may stand before it in the file."""
+        seen: set[int] = set()
+        at = self.by_uuid.get(record.uuid, record) if record.uuid else record
+        while at.line in self._newest_below and at.line not in seen:
+            seen.add(at.line)
+            at = self._newest_below[at.line]
+        return at
+
     def main_lines(self) -> set[int]:
-        """Lines of the conversation: for each tree the way from its newest record up, and what belongs to it."""
+        """Lines of the conversation: for each tree the way from its newest leaf up, and what belongs to it."""
         newest: dict[int, Record] = {}
         for record in self.records:
             if not record.side:
                 newest[self._roots[record.line]] = record
         main: set[int] = set()
-        for leaf in newest.values():
-            at: Record | None = leaf
+        for record in newest.values():
+            at: Record | None = self._leaf(record)
             while at is not None and at.line not in main:
                 main.add(at.line)
                 at = self.parent(at)
@@ -188,6 +234,13 @@ class _Forest:
         top = self._tops[record.line]
         self._tops.update((passed.line, top) for passed in way)
         return top
+
+
+def _opened(way: list[Record], start: int) -> list[Record]:
+    """A way up that leads back to its record at `start`, so turned that what the file tells first of the circle ends it."""
+    circle = way[start:]
+    first = min(range(len(circle)), key=lambda place: circle[place].line)
+    return way[:start] + circle[first + 1 :] + circle[: first + 1]
 
 
 def by_call(records: Iterable[Record]) -> dict[str, Record]:

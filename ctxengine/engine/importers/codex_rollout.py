@@ -6,11 +6,21 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
+from itertools import groupby
 from typing import Any
 
 from ctxengine.engine.importers.bodies import broken_line
-from ctxengine.engine.importers.dialect import Facts, Turn, array_at, extra_of, object_at, text_at
+from ctxengine.engine.importers.dialect import (
+    Facts,
+    Turn,
+    array_at,
+    extra_of,
+    joined,
+    object_at,
+    text_at,
+)
 from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.members import first_given, parts_of, text_of_part, texts_of
 from ctxengine.engine.importers.openai_responses import (
     COMPACTIONS,
     OpenAIResponses,
@@ -74,6 +84,8 @@ class _Rollout:
         self._answer_where = ""
         self._answer_at: str | None = None
         self._usage: ForeignUsage | None = None
+        self._counted: Any = None
+        """The session's total when it was last told."""
         self._model: str | None = None
         self._said: set[bytes] = set()
         """Digests of what the items say."""
@@ -161,18 +173,23 @@ class _Rollout:
             self._answer.append(turn)
         else:
             self._flush()
-            if turn.role == "user" and _is_note(item):
-                turn = turn._replace(role="input")
-            elif turn.role == "user":
-                self._name_after(item)
+            parts = _parted(item) if turn.role == "user" else []
+            if any(not is_note for is_note, _ in parts):
                 self._turns.append(self.draft.size)
-            add_other(self.draft, turn, where, Facts(at=at, extra=extra))
+            for is_note, part in parts:
+                said = item_turns([part])[0]
+                if not is_note:
+                    self._name_after(part)
+                said = said._replace(role="input") if is_note else said
+                add_other(self.draft, said, where, Facts(at=at))
+            if not parts:
+                add_other(self.draft, turn, where, Facts(at=at, extra=extra))
         self._said.update(map(_digest, _texts(item)))
 
     def _name_after(self, item: Node) -> None:
         """The first request names the session; editors put their context in front of it."""
         if not self.draft.title:
-            text = "\n".join(text_at(part, "text") or "" for part in array_at(item, "content"))
+            text = "\n".join(text or "" for text in texts_of(item.get("content")))
             request = text.partition(_REQUEST_HEADING)[2].strip() or text.strip()
             self.draft.title = shorten(request.split("\n")[0])
 
@@ -217,7 +234,14 @@ class _Rollout:
         """Usage belongs to the answer being collected, else to the next one (older versions count first)."""
         detail = "Token counts; the figures stand with the answers they belong to."
         self.draft.leave_many("token_count", where, detail)
-        usage = openai_usage(object_at(object_at(payload, "info"), "last_token_usage"))
+        info = object_at(payload, "info")
+        total = object_at(info, "total_token_usage")
+        usage = openai_usage(object_at(info, "last_token_usage"))
+        if total is not None and len(total):
+            if total.peek() == self._counted:
+                # Told again (on resuming, on new limits): no model was called in between.
+                return
+            self._counted = total.peek()
         if usage is None:
             return
         if self._usage is not None:
@@ -233,8 +257,10 @@ class _Rollout:
     def _compacted(self, payload: Node, where: str, at: str | None) -> None:
         self._flush()
         message = payload.get("message")
-        text = text_at(payload, "message")
-        if message is None or text is None:
+        text = message.text() if message is not None else None
+        if message is not None and message.kind is NodeKind.NULL:
+            text = ""
+        if text is None:
             self.draft.leave("unknown_record", where, "A compaction without text.", raw=payload.raw)
             return
         replaced = array_at(payload, "replacement_history")
@@ -297,17 +323,52 @@ def _is_bare_head(record: Node) -> bool:
 
 def _as_note(item: Node) -> Node:
     """A message of another agent, as one that the harness put into the user's role."""
-    content = item.get("content")
+    content = first_given(item, "content")
     raw = content.raw if content is not None else "[]"
     return parse(f'{{"type":"message","role":"user","content":{raw}}}')
 
 
-def _is_note(item: Node) -> bool:
-    content = item.get("content")
-    if content is None or content.kind is not NodeKind.ARRAY:
-        return False
-    texts = [text_at(part, "text") or "" for part in content]
-    return bool(texts) and all(text.lstrip().startswith(_NOTES) for text in texts)
+def _parted(item: Node) -> list[tuple[bool, Node]]:
+    """A message in the user's role, cut where the harness's notes in it begin and end; whether each piece is one.
+
+    Content is a text, a part or a list of both: whatever its form, each text in it is judged.
+    """
+    parts = parts_of(item.get("content"))
+    marks = _marks(parts)
+    if len(set(marks)) < 2:
+        return [(True in marks, item)]
+    rest = extra_of(item, frozenset(("content",)))
+    frame = f"{rest[:-1]}," if rest else "{"
+    told = zip(marks, parts, strict=True)
+    pieces = ((mark, joined(part for _, part in group)) for mark, group in groupby(told, _mark))
+    return [(mark, parse(f'{frame}"content":{content}}}')) for mark, content in pieces]
+
+
+def _marks(parts: list[Node]) -> list[bool]:
+    """Whether each part is a note; what says nothing goes with the user's words next to it, else with the notes."""
+    said = [
+        None if not (text or "").strip() else _is_note(text or "")
+        for text in map(text_of_part, parts)
+    ]
+    behind: list[bool | None] = []
+    last: bool | None = None
+    for mark in reversed(said):
+        last = last if mark is None else mark
+        behind.append(last)
+    marks: list[bool] = []
+    for mark, ahead in zip(said, reversed(behind), strict=True):
+        before = marks[-1] if marks else None
+        is_beside_words = before is False or ahead is False
+        marks.append(mark if mark is not None else not is_beside_words and bool(before or ahead))
+    return marks
+
+
+def _is_note(text: str) -> bool:
+    return text.lstrip().startswith(_NOTES)
+
+
+def _mark(told: tuple[bool, Node]) -> bool:
+    return told[0]
 
 
 def _digest(text: str) -> bytes:
@@ -316,6 +377,6 @@ def _digest(text: str) -> bytes:
 
 def _texts(item: Node) -> set[str]:
     """Every text an event may repeat: of a message, or of a reasoning summary."""
-    parts: list[Any] = [*array_at(item, "content"), *array_at(item, "summary")]
-    texts = [text_at(part, "text") or "" for part in parts]
+    told = [*texts_of(item.get("content")), *texts_of(item.get("summary"))]
+    texts = [text or "" for text in told]
     return {*texts, "".join(texts), "\n".join(texts)}

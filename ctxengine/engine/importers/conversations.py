@@ -72,6 +72,9 @@ class Conversations:
                 where,
                 "The request carries other instructions than the first one; the first ones are kept.",
             )
+        for node in asked.unread:
+            detail = "Something in the place of the instructions that is no text."
+            draft.leave("unreadable_instructions", where, detail, raw=node.raw)
         for tool in asked.tools:
             draft.declare(tool)
         conversation.go_on(asked.turns, matched, where, at=at)

@@ -7,37 +7,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from ctxengine.engine.importers.claude_notes import is_about_a_session
 from ctxengine.engine.importers.codex_rollout import RECORD_TYPES as CODEX_TYPES
 from ctxengine.engine.importers.exchanges import api_of, exchanges_of
-from ctxengine.engine.importers.members import format_by_members, line_format_by_members
+from ctxengine.engine.importers.members import first_given
+from ctxengine.engine.importers.message_marks import PLAIN, api_of_message, dicts, is_given, word
+from ctxengine.engine.importers.tool_marks import format_by_members, line_format_by_members
 from ctxengine.engine.importers.vcr_yaml import FORMAT as VCR_YAML
 from ctxengine.engine.importers.vcr_yaml import looks_like_cassette
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 SAMPLE = 50
-"""Values of a list or lines of a file that are looked at."""
+"""Lines of a file that are looked at."""
 
-_RESPONSES_ITEMS = frozenset(
-    (
-        "function_call",
-        "function_call_output",
-        "reasoning",
-        "web_search_call",
-        "mcp_call",
-        "mcp_list_tools",
-        "item_reference",
-        "custom_tool_call",
-        "custom_tool_call_output",
-    )
-)
-_RESPONSES_PARTS = frozenset(("input_text", "output_text", "input_image", "input_file"))
-_ANTHROPIC_BLOCKS = frozenset(
-    ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "compaction")
-)
-_ROLES = frozenset(("user", "assistant", "system", "developer"))
-"""Roles of more than one API: they tell that something is a message, not whose."""
-_GOOGLE_ROLES = frozenset(("user", "model", "function"))
-_BEDROCK_BLOCKS = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "cachePoint"))
 _BARE_CODEX_HEAD = frozenset(("id", "timestamp", "instructions"))
 """What the first line of Codex' first rollouts holds."""
 _SAID = frozenset(("messages", "role", "input", "contents", "prompt", "content"))
@@ -62,7 +44,7 @@ def detect(head: str | bytes) -> str | None:
     if not text.startswith(("{", "[")):
         return None
     values = values_of_lines(text)
-    if len(values) > 1:
+    if values and "\n" in text.rstrip():
         return format_of_lines(values)
     try:
         root = parse(text)
@@ -78,8 +60,8 @@ def format_of_records(root: Node) -> str | None:
 
 
 def _record_votes(records: list[Node]) -> list[str | None]:
-    samples = (sample_of(record, 3) for record in records[:SAMPLE])
-    return [_line_format(sample) if isinstance(sample, dict) else None for sample in samples]
+    values = (record.peek() for record in records)
+    return [_line_format(value) if isinstance(value, dict) else None for value in values]
 
 
 def _are_records(root: Node) -> bool:
@@ -98,13 +80,13 @@ def records_of(root: Node) -> list[Node]:
 
 
 def values_of_lines(text: str) -> list[Any]:
-    """Samples of the lines that are JSON by themselves; nothing when the first line is not."""
+    """Values of the first lines that are JSON by themselves; nothing when the first line is not."""
     values: list[Any] = []
     for line in text.split("\n", SAMPLE + 1)[:SAMPLE]:
         if not line.strip():
             continue
         try:
-            values.append(sample_of(parse(line.strip())))
+            values.append(parse(line.strip()).peek())
         except LexemeError:
             if not values:
                 return []
@@ -112,7 +94,7 @@ def values_of_lines(text: str) -> list[Any]:
 
 
 def format_of_lines(values: list[Any]) -> str | None:
-    """Format of a file of JSON lines, from samples of some of them."""
+    """Format of a file of JSON lines, from some of them."""
     votes = Counter(
         name for value in values if isinstance(value, dict) and (name := _line_format(value))
     )
@@ -131,18 +113,18 @@ def sample_of(node: Node, depth: int = 6) -> Any:
 
 
 def format_of_document(root: Node) -> str | None:
-    """Format of a whole JSON document."""
+    """Format of a whole JSON document, judged by every message in it: many may be said before one tells its API."""
     named = format_by_members(root)
     if named is not None:
         return named
-    if root.get("exchanges") is not None:
+    if first_given(root, "exchanges") is not None:
         names = [name for name in map(api_of, exchanges_of(root)) if name is not None]
         counted = Counter(names)
         return max(counted, key=lambda n: (counted[n], n == names[-1]), default=None)
     if root.kind is NodeKind.ARRAY:
         # Records that a tool writes on lines are its own though they look like somebody's messages.
-        return None if _are_records(root) else _format_of_values(sample_of(root))
-    return _format_of_values([sample_of(root)]) if root.kind is NodeKind.OBJECT else None
+        return None if _are_records(root) else _format_of_values(root.peek())
+    return _format_of_values([root.peek()]) if root.kind is NodeKind.OBJECT else None
 
 
 def describe(sample: object) -> str:
@@ -162,22 +144,22 @@ _KINDS = {dict: "objects", list: "lists", str: "texts or numbers", type(None): "
 
 
 def _line_format(record: dict[str, Any]) -> str | None:
-    if "role" in record:
+    if is_given(record, "role"):
         # A message that somebody decorated stays a message: no tool's own record has a role beside its type.
         return None
-    kind = _word(record.get("type"))
+    kind = word(record.get("type"))
     named = line_format_by_members(record)
     if named is not None:
         return named
     if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
         return "codex_rollout"
-    if "record_type" in record or (not kind and record.keys() >= _BARE_CODEX_HEAD):
+    if is_given(record, "record_type") or (not kind and record.keys() >= _BARE_CODEX_HEAD):
         return "codex_rollout" if _SAID.isdisjoint(record) else None
     if "parentUuid" in record or "leafUuid" in record or kind == "file-history-snapshot":
         return "claude_code"
     if kind in ("user", "assistant") and ("sessionId" in record or "session_id" in record):
         return "claude_code" if isinstance(record.get("message"), dict) else None
-    return None
+    return "claude_code" if is_about_a_session(record) else None
 
 
 def _format_of_values(values: Iterable[Any]) -> str | None:
@@ -185,10 +167,10 @@ def _format_of_values(values: Iterable[Any]) -> str | None:
     for value in values:
         if isinstance(value, dict):
             votes.update(_evidence(value))
-    strong = {name: n for name, n in votes.items() if n > 0 and name != "plain"}
+    strong = {name: n for name, n in votes.items() if n > 0 and name != PLAIN}
     if strong:
         return max(sorted(strong), key=lambda name: strong[name])
-    return "openai_chat" if votes["plain"] else None
+    return "openai_chat" if votes[PLAIN] else None
 
 
 def _evidence(value: dict[str, Any]) -> list[str]:
@@ -202,65 +184,27 @@ def _evidence(value: dict[str, Any]) -> list[str]:
     if isinstance(value.get("choices"), list):
         return ["openai_chat"]
     given = value.get("input")
-    if isinstance(given, list | str) and ("model" in value or isinstance(given, list)):
+    is_one = isinstance(given, str) or (isinstance(given, dict) and api_of_message(given))
+    if isinstance(given, list) or (is_one and is_given(value, "model")):
         return ["openai_responses"]
-    if isinstance(value.get("output"), list) and "object" in value:
+    if isinstance(value.get("output"), list) and is_given(value, "object"):
         return ["openai_responses"]
-    return _evidence_of_message(value)
+    vote = api_of_message(value)
+    return [] if vote is None else [vote]
 
 
 def _evidence_of_messages(body: dict[str, Any], messages: list[Any]) -> list[str]:
     votes = [
         vote
-        for message in messages[:SAMPLE]
-        if isinstance(message, dict)
-        for vote in _evidence_of_message(message)
+        for message in messages
+        if isinstance(message, dict) and (vote := api_of_message(message)) is not None
     ]
-    strong = [vote for vote in votes if vote != "plain"]
-    if not strong and "system" in body:
+    strong = [vote for vote in votes if vote != PLAIN]
+    if not strong and is_given(body, "system"):
         return ["anthropic_messages"]
-    if not strong and any("input_schema" in tool for tool in _dicts(body.get("tools"))):
+    if not strong and any("input_schema" in tool for tool in dicts(body.get("tools"))):
         return ["anthropic_messages"]
     return strong or votes
-
-
-def _evidence_of_message(message: dict[str, Any]) -> list[str]:
-    kind, role = _word(message.get("type")), _word(message.get("role"))
-    if kind in _RESPONSES_ITEMS:
-        return ["openai_responses"]
-    if role in _GOOGLE_ROLES and _holds_google_parts(message):
-        return ["google_generate_content"]
-    if role in ("tool", "function") or "tool_calls" in message or "tool_call_id" in message:
-        return ["openai_chat"]
-    blocks = _dicts(message.get("content"))
-    if any("type" not in block and _BEDROCK_BLOCKS & block.keys() for block in blocks):
-        return ["bedrock_converse"]
-    parts = {_word(part.get("type")) for part in blocks}
-    if parts & _RESPONSES_PARTS:
-        return ["openai_responses"]
-    if parts & _ANTHROPIC_BLOCKS or (
-        kind == "message" and role == "assistant" and "usage" in message
-    ):
-        return ["anthropic_messages"]
-    if kind == "message" and role:
-        return ["openai_responses"]
-    return ["plain"] if role in _ROLES and "content" in message else []
-
-
-def _holds_google_parts(message: dict[str, Any]) -> bool:
-    """Parts that are told by their members: whoever names their types has another kind of part."""
-    parts = message.get("parts")
-    if not isinstance(parts, list) or "content" in message:
-        return False
-    return not any("type" in part for part in _dicts(parts))
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dicts(values: Any) -> list[dict[str, Any]]:
-    return [v for v in values if isinstance(v, dict)] if isinstance(values, list) else []
 
 
 def _guess(text: str) -> str | None:

@@ -62,6 +62,8 @@ class Request(NamedTuple):
     tools: Sequence[ForeignTool] = ()
     follows: str | None = None
     """Id of the answer it continues, where the API chains by id."""
+    unread: Sequence[Node] = ()
+    """Values in the place of its instructions that are none."""
 
 
 class Answer(NamedTuple):

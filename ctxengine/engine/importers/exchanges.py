@@ -14,6 +14,7 @@ from ctxengine.engine.importers.conversations import Conversations, compact, tel
 from ctxengine.engine.importers.dialect import Answer, Dialect, Request, object_at, text_at
 from ctxengine.engine.importers.events import event_data, is_event_stream
 from ctxengine.engine.importers.google_generate_content import GoogleGenerateContent
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.openai_chat import OpenAIChat
 from ctxengine.engine.importers.openai_responses import OpenAIResponses
 from ctxengine.engine.importers.texts import time_of
@@ -37,6 +38,7 @@ _PATHS = (
     ("/converse", "bedrock_converse"),
 )
 _FAILED = 400
+_ASKED = ("messages", "input", "contents")
 _MODEL_IN_PATH = re.compile(r"/models?/([^/:?]+)[/:]")
 
 
@@ -114,24 +116,32 @@ def read_exchanges(exchanges: Iterable[Exchange]) -> Transcript:
 
 def exchanges_of(document: Node) -> list[Exchange]:
     """Exchanges of a `{"exchanges": [...]}` document or of a list of request and response pairs."""
-    records = document.get("exchanges") or document
+    records = first_given(document, "exchanges") or document
     return [exchange_of(record, f"exchange {n}") for n, record in enumerate(records, 1)]
 
 
 def exchange_of(record: Node, where: str) -> Exchange:
     """One recorded exchange."""
-    status = record.get("status")
+    status = first_given(record, "status")
     code = status.value() if status is not None else 200
     if isinstance(code, dict):
         code = code.get("code")
     return Exchange(
         where=where,
-        request=record.get("request") or record,
-        response=record.get("response"),
+        request=_request_of(record),
+        response=first_given(record, "response"),
         uri=text_at(record, "uri") or text_at(record, "url") or "",
         status=code if isinstance(code, int) else 200,
         at=time_of(text_at(record, "recorded_at")),
     )
+
+
+def _request_of(record: Node) -> Node:
+    """The request of a record, which may be the record itself; null where its recorder kept none."""
+    kept = record.get("request")
+    if kept is None or (kept.kind is NodeKind.NULL and first_given(record, *_ASKED) is not None):
+        return record
+    return kept
 
 
 def api_of(exchange: Exchange) -> str | None:
@@ -142,21 +152,22 @@ def api_of(exchange: Exchange) -> str | None:
         if part in exchange.uri:
             return name
     request = _body(exchange.request)
-    if request is not None and request.get("anthropic_version") is not None:
+    if first_given(request, "anthropic_version") is not None:
         # Bedrock and Vertex serve the Messages API at addresses of their own.
         return "anthropic_messages"
     if exchange.uri or request is None:
         return None
-    if request.get("input") is not None:
+    if first_given(request, "input") is not None:
         return "openai_responses"
-    if request.get("contents") is not None:
+    if first_given(request, "contents") is not None:
         return "google_generate_content"
-    if request.get("messages") is None:
+    if first_given(request, "messages") is None:
         return None
     response = exchange.response
     if response is not None and response.kind is NodeKind.OBJECT:
-        return "openai_chat" if response.get("choices") is not None else "anthropic_messages"
-    return "anthropic_messages" if request.get("system") is not None else "openai_chat"
+        has_choices = first_given(response, "choices") is not None
+        return "openai_chat" if has_choices else "anthropic_messages"
+    return "anthropic_messages" if first_given(request, "system") is not None else "openai_chat"
 
 
 def _body(node: Node | None) -> Node | None:

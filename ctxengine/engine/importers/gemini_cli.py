@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 
 from ctxengine.engine.importers.bodies import broken_line
 from ctxengine.engine.importers.dialect import Facts, array_at, extra_of, gist, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.gemini_log import ChatLog, LogRecord
 from ctxengine.engine.importers.loose_parts import Said, read_parts
+from ctxengine.engine.importers.members import first_given, id_at, parts_of, text_of_part
 from ctxengine.engine.importers.pieces import Result, add_message, add_result, result_beside
 from ctxengine.engine.importers.texts import shorten, time_of
 from ctxengine.engine.importers.transcript import EntryType, ForeignSession, Repair, Transcript
@@ -20,6 +24,10 @@ FORMAT = "gemini_cli"
 _MODELLED = frozenset(("type", "timestamp", "content", "toolCalls", "thoughts", "tokens", "model"))
 _FAILED = ("error", "cancelled")
 _NOTICES = ("info", "error", "warning")
+_FILES = re.compile(r"^(?:--- Content from referenced files ---|<hook_context>)", re.MULTILINE)
+"""What the program puts behind the user's words: the files that he named, and what hooks say."""
+_NOTES = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+"""How texts in the user's role begin that the program wrote."""
 _SNAPSHOT = ("<state_snapshot>", "</state_snapshot>")
 """Between what the program's own summaries of a chat stand."""
 
@@ -96,15 +104,20 @@ class _Chat:
             self.draft.leave("unknown_record", where, f"A record of type {kind!r}.", raw=record.raw)
 
     def _user(self, record: Node, where: str) -> None:
-        said = Said("user")
-        read_parts(said, _parts(record.get("content")))
-        self._leave_others(said, where)
         facts = Facts(at=time_of(text_at(record, "timestamp")), extra=extra_of(record, _MODELLED))
+        for is_shown, parts in _parted(parts_of(record.get("content"))):
+            self._user_part(parts, where, facts, is_shown=is_shown)
+            facts = Facts(at=facts.at)
+
+    def _user_part(self, parts: list[Node], where: str, facts: Facts, *, is_shown: bool) -> None:
+        said = Said("user")
+        read_parts(said, parts)
+        self._leave_others(said, where)
         for result in said.results:
             self._result_of_its_own(result, where, facts.at)
         if said.results and not said.pieces.blocks:
             return
-        kind = EntryType.INPUT if said.results else EntryType.USER
+        kind = EntryType.INPUT if said.results or is_shown else EntryType.USER
         if any(_is_snapshot(word) for words in said.pieces.words for word in words):
             kind = EntryType.SUMMARY
         add_message(self.draft, kind, said.pieces, where, facts)
@@ -127,7 +140,7 @@ class _Chat:
             if name is None:
                 said.unreadable.append(call)
             else:
-                said.pieces.call(text_at(call, "id"), name, call.get("args"))
+                said.pieces.call(id_at(call, "id"), name, first_given(call, "args"))
         self._leave_others(said, where)
         usage = inclusive_usage(
             object_at(record, "tokens"),
@@ -139,7 +152,7 @@ class _Chat:
         at = time_of(text_at(record, "timestamp"))
         facts = Facts(text_at(record, "model"), usage, None, at, extra_of(record, _MODELLED))
         add_message(self.draft, EntryType.ASSISTANT, said.pieces, where, facts)
-        ids = {text_at(call, "id") for call in calls}
+        ids = {id_at(call, "id") for call in calls}
         for call in calls:
             self._results(call, ids, where)
         for result in said.results:
@@ -147,11 +160,11 @@ class _Chat:
 
     def _words(self, said: Said, content: Node | None, calls: list[Node], where: str) -> None:
         """What an answer says beside its calls; histories that were written back repeat the calls in it."""
-        ids = {text_at(call, "id") for call in calls} - {None}
+        ids = {id_at(call, "id") for call in calls} - {None}
         asked = {_asked(call) for call in calls}
-        for part in _parts(content):
+        for part in parts_of(content):
             call = object_at(part, "functionCall")
-            if call is not None and (text_at(call, "id") in ids or _asked(call) in asked):
+            if call is not None and (id_at(call, "id") in ids or _asked(call) in asked):
                 self.draft.leave_many(
                     "repeated_call", where, "Calls that stand in `toolCalls` too."
                 )
@@ -161,8 +174,8 @@ class _Chat:
     def _results(self, call: Node, ids: set[str | None], where: str) -> None:
         """Results stand inside their call; a list of response parts, or nothing when it never ran."""
         said = Said("tool")
-        read_parts(said, _parts(call.get("result")))
-        call_id = text_at(call, "id")
+        read_parts(said, parts_of(call.get("result")))
+        call_id = id_at(call, "id")
         foreign = ids - {call_id}
         results = [result for result in said.results if result.call_id not in foreign]
         others = len(said.results) - len(results)
@@ -200,11 +213,31 @@ class _Chat:
             self.draft.leave("setting", where, "A part that is no content.", raw=node.raw)
 
 
-def _parts(content: Node | None) -> list[Node]:
-    """Parts as the program's types allow them: a text, a part, or a list of both."""
-    if content is None or content.kind is NodeKind.NULL:
-        return []
-    return list(content) if content.kind is NodeKind.ARRAY else [content]
+def _parted(parts: list[Node]) -> list[tuple[bool, list[Node]]]:
+    """A message in the user's role, cut where what the program shows in it begins and ends; whether each piece is that.
+
+    Behind the heading of the files he named nothing is the user's: what is in a file may look like its end.
+    """
+    marked: list[tuple[bool, Node]] = []
+    is_behind = False
+    for part in parts:
+        text = text_of_part(part) or ""
+        found = None if is_behind else _FILES.search(text)
+        before = text[: found.start()] if found is not None else text
+        is_behind = is_behind or found is not None
+        if found is None:
+            marked.append((is_behind or text.lstrip().startswith(_NOTES), part))
+        elif before.strip():
+            marked.append((before.lstrip().startswith(_NOTES), _as_text(before)))
+            marked.append((True, _as_text(text[found.start() :])))
+        else:
+            marked.append((True, part))
+    groups = groupby(marked, lambda pair: pair[0])
+    return [(shown, [part for _, part in group]) for shown, group in groups] or [(False, [])]
+
+
+def _as_text(text: str) -> Node:
+    return parse(json.dumps(text))
 
 
 def _is_snapshot(text: str) -> bool:
@@ -215,5 +248,5 @@ def _is_snapshot(text: str) -> bool:
 
 def _asked(call: Node) -> tuple[str | None, str]:
     """What a call asks of which tool."""
-    given = call.get("args")
+    given = first_given(call, "args")
     return text_at(call, "name"), gist(given.raw) if given is not None else ""

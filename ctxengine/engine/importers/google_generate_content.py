@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterable
 
 from ctxengine.engine.importers.dialect import Answer, Facts, Request, array_at, object_at, text_at
+from ctxengine.engine.importers.instructions import system_text
 from ctxengine.engine.importers.loose import LooseMessages, loose_turns
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.transcript import ForeignTool, ForeignUsage
 from ctxengine.engine.importers.usage import google_usage
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 FORMAT = "google_generate_content"
+_SYSTEM = ("systemInstruction", "system_instruction")
 
 
 class GoogleGenerateContent(LooseMessages):
@@ -22,21 +25,23 @@ class GoogleGenerateContent(LooseMessages):
 
     def request(self, body: Node) -> Request:
         """Read a request body."""
-        config = object_at(body, "config") or body
-        system = body.get("systemInstruction") or config.get("system_instruction")
+        config = object_at(body, "config")
+        system = system_text(first_given(body, *_SYSTEM) or first_given(config, *_SYSTEM))
+        tools = array_at(body, "tools") or (array_at(config, "tools") if config is not None else [])
         return Request(
-            turns=loose_turns(_contents(body.get("contents") or body.get("history"))),
+            turns=loose_turns(_contents(first_given(body, "contents", "history", "messages"))),
             # Vertex names the project and the place in front of it.
             model=(text_at(body, "model") or "").rpartition("/")[2] or None,
-            instructions=_text_of(system),
+            instructions=system.text,
             tools=[
                 _tool(declaration)
-                for group in array_at(config, "tools")
+                for group in tools
                 for declaration in (
                     array_at(group, "functionDeclarations")
                     or array_at(group, "function_declarations")
                 )
             ],
+            unread=system.unread,
         )
 
     def answer(self, body: Node) -> Answer | None:
@@ -92,22 +97,13 @@ def _content(node: Node) -> Node:
     if node.kind is NodeKind.STRING:
         return parse(f'{{"role":"user","parts":[{{"text":{node.raw}}}]}}')
     is_part = node.kind is NodeKind.OBJECT and all(
-        node.get(name) is None for name in ("role", "parts")
+        first_given(node, name) is None for name in ("role", "parts")
     )
     return parse(f'{{"role":"user","parts":[{node.raw}]}}') if is_part else node
 
 
 def _usage(body: Node) -> ForeignUsage | None:
-    return google_usage(body.get("usageMetadata") or body.get("usage_metadata"))
-
-
-def _text_of(system: Node | None) -> str:
-    if system is None:
-        return ""
-    if system.kind is NodeKind.STRING:
-        return system.text() or ""
-    texts = [part.get("text") for part in array_at(system, "parts")]
-    return "\n".join(node.text() or "" for node in texts if node is not None)
+    return google_usage(first_given(body, "usageMetadata", "usage_metadata"))
 
 
 def _tool(node: Node) -> ForeignTool:

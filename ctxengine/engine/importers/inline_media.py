@@ -75,15 +75,39 @@ _MEDIA_TYPES = {
 
 
 def typed_image(pieces: Pieces, part: Node) -> None:
-    """An image as OpenAI, LangChain and others write it: a data URL, an address, or data with its type."""
-    inner = object_at(part, "image_url")
-    url = text_at(inner, "url") or text_at(part, "image_url") or text_at(part, "image")
-    data, media_type = text_at(part, "data"), text_at(part, "mimeType")
-    if url is None and data is None:
-        pieces.foreign("image", part)
+    """An image as OpenAI, Anthropic, LangChain and others write it: addresses, data URLs, or data with its type."""
+    urls = array_at(part, "image_urls")
+    for url in urls:
+        if url.text():
+            image_at(pieces, url.text() or "")
+        else:
+            pieces.foreign("image", url)
+    if urls:
         return
-    head, _, rest = (url or "").partition(";base64,")
-    if head.startswith("data:") and rest:
-        pieces.media("image", head.removeprefix("data:"), rest, None)
+    source = object_at(part, "source")
+    places = (object_at(part, "image_url"), source, part)
+    names = ("url", "image_url", "image", "source")
+    found = (text_at(place, name) for place in places for name in names)
+    address = next((text for text in found if text), None)
+    data = text_at(part, "data") or text_at(part, "base64") or text_at(source, "data")
+    media_type = next((text for place in (part, source) if (text := _media_type(place))), None)
+    if address is not None and (not data or address.startswith("data:")):
+        image_at(pieces, address, media_type)
+    elif data:
+        pieces.media("image", media_type, data, address)
     else:
-        pieces.media("image", media_type, data, url)
+        pieces.foreign("image", part)
+
+
+def image_at(pieces: Pieces, address: str, media_type: str | None = None) -> None:
+    """An image by its address; one that holds the image itself is taken apart."""
+    head, _, data = address.partition(";base64,")
+    if head.startswith("data:") and data:
+        pieces.media("image", head.removeprefix("data:"), data, None)
+    else:
+        pieces.media("image", media_type, None, address)
+
+
+def _media_type(holder: Node | None) -> str | None:
+    names = ("mimeType", "mime_type", "media_type")
+    return next((text for name in names if (text := text_at(holder, name))), None)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ctxengine.engine.importers.dialect import Facts, array_at, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.errors import NotATranscript
 from ctxengine.engine.importers.loose import add_said, read_message
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.texts import time_of
 from ctxengine.engine.importers.transcript import (
     ForeignSession,
     ForeignTool,
     ForeignUsage,
+    RepairAction,
     Transcript,
 )
 from ctxengine.engine.importers.usage import summed_usage
@@ -22,6 +25,24 @@ from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 FORMAT = "inspect_ai_log"
 _REFERENCE = re.compile(r"attachment://([0-9a-f]{32})")
+_PUT_IN_AT_LEAST = 8 * 1024 * 1024
+_PUT_IN_AT_MOST = 256 * 1024 * 1024
+_PUT_IN_PER_CHAR = 8
+"""Characters of texts that stand apart which may be put in where they are referred to: so many for each of the log, and
+within these bounds."""
+
+
+@dataclass(slots=True)
+class _Apart:
+    """Texts of a sample that stand apart, and how much of them may still be put in."""
+
+    texts: dict[str, str]
+    left: int
+    """Characters, for the whole log."""
+    unknown: int = 0
+    """References to nothing that is there."""
+    refused: int = 0
+    """References beyond what may be put in."""
 
 
 class _Call(NamedTuple):
@@ -43,15 +64,19 @@ def read_document(root: Node) -> Transcript:
             "it holds no samples (it was written with results only), so there is no conversation in it."
         )
     model = text_at(object_at(root, "eval"), "model")
-    return Transcript(FORMAT, [_sample(n, sample, model) for n, sample in enumerate(samples, 1)])
+    apart = _Apart(
+        {}, min(max(len(root.raw) * _PUT_IN_PER_CHAR, _PUT_IN_AT_LEAST), _PUT_IN_AT_MOST)
+    )
+    sessions = [_sample(n, sample, model, apart) for n, sample in enumerate(samples, 1)]
+    return Transcript(FORMAT, sessions)
 
 
-def _sample(number: int, sample: Node, model: str | None) -> ForeignSession:
-    name, epoch = sample.get("id"), sample.get("epoch")
+def _sample(number: int, sample: Node, model: str | None, apart: _Apart) -> ForeignSession:
+    name, epoch = first_given(sample, "id"), first_given(sample, "epoch")
     draft = SessionDraft(f"sample-{number}", "openai")
     draft.title = f"sample {name.raw if name else number}, epoch {epoch.raw if epoch else 1}"
     draft.model = model
-    texts = _attachments(sample)
+    apart.texts = _attachments(sample)
     events = array_at(sample, "events") or array_at(
         object_at(sample, "transcript") or sample, "events"
     )
@@ -63,7 +88,9 @@ def _sample(number: int, sample: Node, model: str | None) -> ForeignSession:
         where = f"sample {number} message {place}"
         known = calls.get(text_at(message, "id") or "")
         facts = known.facts if known is not None else Facts(model=text_at(message, "model"))
-        add_said(draft, read_message(_resolved(message, texts)), where, facts)
+        apart.unknown = apart.refused = 0
+        add_said(draft, read_message(_resolved(message, apart)), where, facts)
+        _report(draft, apart, where)
     for place, event in enumerate(events, 1):
         kind = text_at(event, "event") or "unnamed"
         detail = f"Events of kind {kind}; the messages say what was said in them."
@@ -112,20 +139,41 @@ def _attachments(sample: Node) -> dict[str, str]:
     return {key: text for key, text in found if text is not None}
 
 
-def _resolved(message: Node, texts: dict[str, str]) -> Node:
-    """The message with every reference replaced; itself when it refers to nothing that is there."""
+def _resolved(message: Node, apart: _Apart) -> Node:
+    """The message with its references replaced; itself when it refers to nothing that can be put in."""
     raw = message.raw
-    if not texts or "attachment://" not in raw:
+    if "attachment://" not in raw:
         return message
 
     def text_of(found: re.Match[str]) -> str:
-        text = texts.get(found[1])
-        return found[0] if text is None else json.dumps(text)[1:-1]
+        text = apart.texts.get(found[1])
+        if text is None:
+            apart.unknown += 1
+            return found[0]
+        written = json.dumps(text)[1:-1] if len(text) <= apart.left else ""
+        if len(text) > apart.left or len(written) > apart.left:
+            apart.refused += 1
+            return found[0]
+        apart.left -= len(written)
+        return written
 
     try:
         return parse(_REFERENCE.sub(text_of, raw))
     except LexemeError:
         return message
+
+
+def _report(draft: SessionDraft, apart: _Apart, where: str) -> None:
+    """Tell of references that stay as they are."""
+    if apart.unknown:
+        detail = "References to texts that are not in the log; they stay as they are."
+        draft.tally("missing_attachment", where, detail, action=RepairAction.WARNED)
+    if apart.refused:
+        detail = (
+            "References to texts that are referred to too often to be put in everywhere; they stay as they are, the text "
+            "stands where it was first referred to."
+        )
+        draft.tally("attachment_budget", where, detail, action=RepairAction.WARNED)
 
 
 def _tool(node: Node) -> ForeignTool:

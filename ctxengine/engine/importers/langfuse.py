@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
-from ctxengine.engine.importers.span_messages import instructions_of, tools_of, value_of
+from ctxengine.engine.importers.instructions import system_text
+from ctxengine.engine.importers.members import first_given
+from ctxengine.engine.importers.span_messages import tools_of, value_of
 from ctxengine.engine.importers.texts import time_of
 from ctxengine.engine.importers.traces import Span, TraceReader
 from ctxengine.engine.importers.transcript import ForeignUsage, Transcript
@@ -41,8 +43,8 @@ def _span(number: int, observation: Node) -> Span:
     start = text_at(observation, "startTime") or ""
     metadata = value_of(observation.get("metadata"))
     attributes = value_of(metadata.get("attributes")) if metadata is not None else None
-    known = dict(attributes.items()) if attributes is not None else {}
-    defined = known.get("gen_ai.tool.definitions") or (metadata.get("tools") if metadata else None)
+    defined = first_given(attributes, "gen_ai.tool.definitions") or first_given(metadata, "tools")
+    told = system_text(value_of(first_given(attributes, "gen_ai.system_instructions")))
     return Span(
         where=f"observation {number}",
         kind=kind,
@@ -55,8 +57,9 @@ def _span(number: int, observation: Node) -> Span:
         answer=observation.get("output"),
         model=text_at(observation, "model"),
         usage=_usage(observation),
-        instructions=instructions_of(value_of(known.get("gen_ai.system_instructions"))),
+        instructions=told.text,
         tools=tools_of(value_of(defined)),
+        unread=told.unread,
     )
 
 

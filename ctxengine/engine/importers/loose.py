@@ -22,11 +22,14 @@ from ctxengine.engine.importers.dialect import (
 )
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.loose_parts import RESULT_KINDS, Said, read_parts
+from ctxengine.engine.importers.members import first_given, id_at, is_true
 from ctxengine.engine.importers.pieces import Result, add_message, add_result, result_text
 from ctxengine.engine.importers.plain_message import (
-    ROLES,
+    INPUT,
     is_other_object,
+    known_role,
     plain_message,
+    role_of,
     written_calls,
 )
 from ctxengine.engine.importers.repr_message import message_of_repr, role_of_repr
@@ -34,6 +37,7 @@ from ctxengine.engine.importers.shapes import Shape
 from ctxengine.engine.importers.transcript import EntryType, RepairAction
 from ctxengine.engine.lexeme import Node, NodeKind, parse
 
+_ARGUMENTS = ("arguments", "args", "input")
 _REASONING_MEMBERS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -86,6 +90,8 @@ class LooseMessages:
                 facts = facts._replace(usage=None)
 
     def _read(self, turn: Turn, said: Said | None = None) -> Said:
+        """Read a message as the turn's own: an answer is the model's whatever role it names."""
+        said = said or Said(turn.role)
         return read_message(turn.node, said, calls_in_text=self._calls_in_text)
 
 
@@ -107,11 +113,14 @@ def _goes_on(said: Said, following: Sequence[Turn]) -> bool:
 
 
 def role_of_message(message: Node) -> str:
-    """One of user, assistant, tool and system; what has no known role is the user's."""
+    """One of user, assistant, tool, system and `INPUT`: only what names neither role nor kind is the user's unasked."""
     if message.kind is NodeKind.STRING:
-        return ROLES.get(role_of_repr(message.text() or "") or "user", "user")
-    given = text_at(message, "role") or text_at(message, "type") or ""
-    return ROLES.get(given.lower(), "user")
+        shown = role_of_repr(message.text() or "")
+        return "user" if shown is None else known_role(shown) or INPUT
+    named = role_of(message)
+    if named is None:
+        named = "user" if first_given(message, "type") is None else INPUT
+    return named
 
 
 def add_said(draft: SessionDraft, said: Said, where: str, facts: Facts = NO_FACTS) -> None:
@@ -146,8 +155,7 @@ def read_message(message: Node, said: Said | None = None, *, calls_in_text: bool
             said.pieces.text(message)
             return said
         message = shown
-    content = message.get("content")
-    parts = message.get("parts")
+    content, parts = first_given(message, "content"), first_given(message, "parts")
     said.pieces.reasoning(sum(bool(text_at(message, name)) for name in _REASONING_MEMBERS))
     calls = _calls_of(message)
     if said.role == "tool" and parts is None and not _holds_results(content):
@@ -200,12 +208,14 @@ def _calls_of(message: Node) -> list[Node]:
 
 
 def _tool_message(message: Node, content: Node | None) -> Result:
-    call_id = text_at(message, "tool_call_id") or text_at(message, "toolCallId")
+    call_id = id_at(message, "tool_call_id", "toolCallId")
     names = ("name", "function", "toolName", "tool_name")
     name = next((found for found in (text_at(message, key) for key in names) if found), None)
-    failed = object_at(message, "error") is not None
-    is_error = message.get("isError")
-    failed = failed or (is_error is not None and is_error.kind is NodeKind.TRUE)
+    error = first_given(message, "error")
+    failed = object_at(message, "error") is not None or is_true(message, "isError", "is_error")
+    if content is None or content.text() == "":
+        # Some keep apart what went wrong from what the tool gave.
+        content = first_given(error, "message") or content
     if content is not None and content.kind is NodeKind.ARRAY:
         inner = Said("tool")
         read_parts(inner, content)
@@ -215,7 +225,7 @@ def _tool_message(message: Node, content: Node | None) -> Result:
 
 
 def _read_content(said: Said, content: Node | None, *, filler: bool) -> None:
-    if content is None or content.kind is NodeKind.NULL:
+    if content is None:
         return
     if content.kind is NodeKind.ARRAY:
         read_parts(said, content)
@@ -243,5 +253,5 @@ def _read_call(said: Said, call: Node) -> None:
     if name is None:
         said.unreadable.append(call)
         return
-    arguments = function.get("arguments") or function.get("args") or call.get("arguments")
-    said.pieces.call(text_at(call, "id"), name, arguments)
+    arguments = first_given(function, *_ARGUMENTS) or first_given(call, *_ARGUMENTS)
+    said.pieces.call(id_at(call, "id", "tool_call_id"), name, arguments)

@@ -18,12 +18,16 @@ from ctxengine.engine.importers.inline_media import (
     google_data,
     typed_image,
 )
+from ctxengine.engine.importers.members import first_given, id_at, is_true
 from ctxengine.engine.importers.otel_parts import holds_parts, read_otel_part
 from ctxengine.engine.importers.pieces import Pieces, Result, result_beside, result_text
 from ctxengine.engine.lexeme import Node, NodeKind
 
 _REASONING_KIND = re.compile(r"reasoning|thinking", re.IGNORECASE)
 """How the kinds of parts that hold reasoning are called, whoever names them."""
+_WORDS = ("text", "content", "refusal")
+"""Members that hold what a part says."""
+_SIGNATURES = ("signature", "thinkingSignature", "thoughtSignature", "thought_signature")
 
 
 @dataclass(slots=True)
@@ -67,40 +71,46 @@ def _read_part(said: Said, part: Node) -> None:
         inner = part.get(member)
         if inner is not None and inner.kind is NodeKind.OBJECT:
             reader(said, inner)
-            if part.get("thoughtSignature") is not None:
+            if first_given(part, *_SIGNATURES) is not None:
                 said.pieces.reasoning()
             return
     reader_of_kind = _BY_KIND.get(text_at(part, "type") or "")
     if reader_of_kind is not None:
         reader_of_kind(said, part)
         return
-    if part.get("cachePoint") is not None:
+    if first_given(part, "cachePoint") is not None and first_given(part, *_WORDS) is None:
         said.skipped.append(part)
     elif not read_otel_part(said.pieces, part):
         _read_text(said, part)
 
 
 def _read_text(said: Said, part: Node) -> None:
-    text = part.get("text") or part.get("content")
-    thought = part.get("thought")
-    if text is None or text.kind is not NodeKind.STRING:
-        kind = text_at(part, "type") or _only_object(part)
+    kind = text_at(part, "type")
+    text = first_given(part, *_WORDS)
+    if is_true(part, "thought") or _REASONING_KIND.search(kind or ""):
+        said.pieces.reasoning()
+    elif text is None or text.kind is not NodeKind.STRING:
+        kind = kind or _only_object(part)
         if kind == "videoMetadata":
             said.skipped.append(part)
         elif kind and _REASONING_KIND.search(kind):
             said.pieces.reasoning()
-        elif kind and kind not in _KNOWN:
-            said.pieces.foreign(kind, part)
+        elif kind:
+            _foreign(said, kind, part)
         else:
             said.unreadable.append(part)
-    elif (thought is not None and thought.kind is NodeKind.TRUE) or _REASONING_KIND.search(
-        text_at(part, "type") or ""
-    ):
-        said.pieces.reasoning()
     else:
         said.pieces.text(text)
-        if part.get("thoughtSignature") is not None:
+        if first_given(part, *_SIGNATURES) is not None:
             said.pieces.reasoning()
+
+
+def _foreign(said: Said, kind: str, part: Node) -> None:
+    """Take a part of a kind that nobody here knows; one of a known kind would be read as what it is not."""
+    if kind in _KNOWN:
+        said.unreadable.append(part)
+    else:
+        said.pieces.foreign(kind, part)
 
 
 def _only_object(part: Node) -> str | None:
@@ -119,44 +129,54 @@ def _call(said: Said, call: Node, call_id: str, arguments: str) -> None:
     if name is None:
         said.unreadable.append(call)
     else:
-        said.pieces.call(text_at(call, call_id), name, call.get(arguments))
+        said.pieces.call(id_at(call, call_id), name, first_given(call, arguments))
 
 
 def _google_result(said: Said, result: Node) -> None:
-    response = result.get("response")
+    response = first_given(result, "response")
     inner = response
     if response is not None and response.kind is NodeKind.OBJECT:
-        members = response.items()
+        members = [pair for pair in response.items() if pair[1].kind is not NodeKind.NULL]
         only = members[0] if len(members) == 1 else None
         if only is not None and only[0] in ("output", "result", "error", "return_value"):
             inner = only[1]
-    failed = response is not None and response.get("error") is not None
+    failed = first_given(response, "error") is not None
     written = result_text(inner)
     beside = Said("tool")
     read_parts(beside, array_at(result, "parts"))
     said.unreadable += beside.unreadable
     written = result_beside(written, beside.pieces.blocks)
-    said.results.append(Result(text_at(result, "id"), text_at(result, "name"), written, failed))
+    said.results.append(Result(id_at(result, "id"), text_at(result, "name"), written, failed))
 
 
 def _bedrock_result(said: Said, result: Node) -> None:
     inner = Said("tool")
-    for part in array_at(result, "content"):
-        json_part = part.get("json")
+    content = first_given(result, "content")
+    if content is not None and content.kind not in (NodeKind.ARRAY, NodeKind.OBJECT):
+        inner.pieces.text(content)
+    for part in _listed(content):
+        json_part = first_given(part, "json")
         if json_part is not None:
             inner.pieces.plain(json_part.raw)
         else:
             read_parts(inner, [part])
     failed = text_at(result, "status") == "error"
-    said.results.append(Result(text_at(result, "toolUseId"), None, inner.pieces.body, failed))
+    said.results.append(Result(id_at(result, "toolUseId"), None, inner.pieces.body, failed))
     said.unreadable.extend(inner.unreadable)
+
+
+def _listed(content: Node | None) -> list[Node]:
+    """Parts of a list, or the one part that stands in its place."""
+    if content is None:
+        return []
+    return [content] if content.kind is NodeKind.OBJECT else list(content)
 
 
 def _bedrock_reasoning(said: Said, reasoning: Node) -> None:
     inner = object_at(reasoning, "reasoningText")
-    text = inner.get("text") if inner is not None else None
+    text = first_given(inner, "text")
     if inner is not None and text is not None:
-        said.pieces.thinking(text, inner.get("signature"))
+        said.pieces.thinking(text, first_given(inner, "signature"))
     else:
         said.pieces.reasoning()
 
@@ -165,19 +185,18 @@ def _typed_call(said: Said, part: Node) -> None:
     name, served = text_at(part, "name"), text_at(part, "tool_type")
     if served is not None:
         # Inspect's form of a call that the provider ran itself, with its result.
-        said.pieces.foreign(f"{served}_call", part)
+        _foreign(said, f"{served}_call", part)
     elif name is None:
         said.unreadable.append(part)
     else:
-        arguments = part.get("arguments") or part.get("input")
-        said.pieces.call(text_at(part, "id"), name, arguments)
+        arguments = first_given(part, "arguments", "input", "args")
+        said.pieces.call(id_at(part, "id", "call_id"), name, arguments)
 
 
 def _typed_result(said: Said, part: Node) -> None:
-    call_id = text_at(part, "id") or text_at(part, "tool_use_id")
-    content = part.get("response") or part.get("result") or part.get("content")
-    is_error = part.get("is_error")
-    failed = is_error is not None and is_error.kind is NodeKind.TRUE
+    call_id = id_at(part, "id", "tool_use_id", "call_id", "tool_call_id")
+    content = first_given(part, "response", "result", "content", "output")
+    failed = is_true(part, "is_error", "isError")
     written = result_text(content)
     if content is not None and holds_parts(content):
         inner = Said("tool")
@@ -194,7 +213,7 @@ def _sdk_call(said: Said, part: Node) -> None:
 
 
 def _typed_thinking(said: Said, part: Node) -> None:
-    text, signature = part.get("thinking"), part.get("signature") or part.get("thinkingSignature")
+    text, signature = first_given(part, "thinking"), first_given(part, *_SIGNATURES)
     if text is not None and signature is not None and signature.text():
         said.pieces.thinking(text, signature)
     else:
@@ -202,7 +221,12 @@ def _typed_thinking(said: Said, part: Node) -> None:
 
 
 RESULT_KINDS = ("tool_result", "tool_call_response", "tool-result")
-_KNOWN = frozenset(("text", "document", "file"))
+_KNOWN = frozenset(
+    (
+        *("text", "document", "file", "input_text", "output_text", "refusal"),
+        *("tool_use", "tool_call", "tool_result"),
+    )
+)
 """Kinds that must have content of their own; without it they are unreadable, not foreign."""
 
 _Reader = Callable[[Said, Node], None]

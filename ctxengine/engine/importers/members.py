@@ -1,107 +1,59 @@
-"""Tools whose files are known by the members they write; everything else is judged by its messages."""
+"""Members of foreign objects under the several names that writers give them; JSON null is no value."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from ctxengine.engine.importers.dialect import array_at, object_at, text_at
 from ctxengine.engine.lexeme import Node, NodeKind
 
-_ALL_OF: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset(("trace", "observations")), "langfuse_otel_trace"),
-    (frozenset(("resourceSpans",)), "otel_genai"),
-    (frozenset(("session", "items")), "codex_rollout"),
-    (frozenset(("eval", "status", "version")), "inspect_ai_log"),
-    (frozenset(("messages", "projectHash")), "gemini_cli"),
-    (frozenset(("messages", "sessionId", "startTime")), "gemini_cli"),
-    (frozenset(("messages", "trajectory_format")), "mini_swe_agent"),
-    (frozenset(("messages", "response", "kwargs")), "openhands_llm_log"),
-    (frozenset(("messages", "response", "latency_sec")), "openhands_llm_log"),
-    (frozenset(("history", "trajectory")), "swe_agent_traj"),
-    (frozenset(("trajectory", "info")), "swe_agent_traj"),
-)
-"""Members that together name a tool."""
 
-_MINI_MARKS = ("<returncode>", "mswea_bash_command")
-_CLINE_MARKS = ("<environment_details>", "<task>")
-_LOOKED_AT = 8
+def first_given(record: Node | None, *names: str) -> Node | None:
+    """The first of these members that is there and not null; None when there is none, or when this is no object.
 
-
-def format_by_members(root: Node) -> str | None:
-    """Name of the tool that wrote a JSON document; None when its members do not tell."""
-    if root.kind is NodeKind.ARRAY:
-        return _format_of_list(root)
-    if root.kind is not NodeKind.OBJECT:
+    Objects that were dumped from classes carry every field they could have: a null in the place of one name says nothing
+    about the others.
+    """
+    if record is None:
         return None
-    keys = {key for key, _ in root.items()}
-    for members, name in _ALL_OF:
-        if members <= keys:
-            return name
-    if object_at(root, "trace") is not None and array_at(
-        object_at(root, "trace") or root, "observations"
-    ):
-        return "langfuse_otel_trace"
-    history = array_at(root, "history")
-    if history and text_at(history[0], "agent") is not None:
-        return "swe_agent_traj"
-    return "otel_genai" if _is_span(root) else None
+    found = (record.get(name) for name in names)
+    return next(
+        (node for node in found if node is not None and node.kind is not NodeKind.NULL), None
+    )
 
 
-def line_format_by_members(record: dict[str, Any]) -> str | None:
-    """Name of the tool that wrote a JSON line; None when its members do not tell."""
-    kind = record.get("type")
-    if "source" in record and "timestamp" in record:
-        if isinstance(record.get("kind"), str):
-            return "openhands_events"
-        if isinstance(record.get("action") or record.get("observation"), str):
-            return "openhands_events"
-    if "projectHash" in record or (kind == "gemini" and "content" in record):
-        return "gemini_cli"
-    message = record.get("message")
-    if kind == "session" and "cwd" in record:
-        return "pi_session"
-    if kind == "message" and isinstance(message, dict) and "role" in message:
-        return "pi_session"
-    attributes = record.get("attributes")
-    if "resourceSpans" in record or (isinstance(attributes, dict) and _names_genai(attributes)):
-        return "otel_genai"
-    return None
+def id_at(record: Node | None, *names: str) -> str | None:
+    """The first of these members that is given, as the id it is: a text, or a number in its own digits."""
+    node = first_given(record, *names)
+    return None if node is None else id_of(node)
 
 
-def _format_of_list(root: Node) -> str | None:
-    head = list(root)[:_LOOKED_AT]
-    if any(_is_span(node) for node in head):
-        return "otel_genai"
-    users = [node for node in head if text_at(node, "role") == "user"]
-    texts = [_text_of(node) for node in users]
-    if any(text.lstrip().startswith("<returncode>") for text in texts):
-        return "mini_swe_agent"
-    said = [_text_of(node) for node in head if text_at(node, "role") == "assistant"]
-    if any(_MINI_MARKS[1] in text for text in said):
-        return "mini_swe_agent"
-    stamped = head and all(node.get("ts") is not None for node in head)
-    if users and (stamped or all(mark in texts[0] for mark in _CLINE_MARKS)):
-        return "cline_history"
-    return None
+def id_of(node: Node) -> str | None:
+    """An id that is a text or a number; None for any other value."""
+    return node.raw if node.kind is NodeKind.NUMBER else node.text()
 
 
-def _text_of(message: Node) -> str:
-    content = message.get("content")
-    if content is None:
-        return ""
-    if content.kind is NodeKind.ARRAY:
-        return "\n".join(text_at(part, "text") or "" for part in content)
-    return content.text() or ""
+def is_true(record: Node | None, *names: str) -> bool:
+    """Whether the first of these members that is given is `true`."""
+    node = first_given(record, *names)
+    return node is not None and node.kind is NodeKind.TRUE
 
 
-def _is_span(node: Node) -> bool:
-    attributes = node.get("attributes")
-    if attributes is None:
-        return False
-    if attributes.kind is NodeKind.OBJECT:
-        return _names_genai(dict.fromkeys(key for key, _ in attributes.items()))
-    return _names_genai(dict.fromkeys(text_at(entry, "key") or "" for entry in attributes))
+def parts_of(content: Node | None) -> list[Node]:
+    """Parts of a content: those of a list, or what stands in the place of one; none of null."""
+    if content is None or content.kind is NodeKind.NULL:
+        return []
+    return list(content) if content.kind is NodeKind.ARRAY else [content]
 
 
-def _names_genai(names: dict[str, Any]) -> bool:
-    return any(name.startswith(("gen_ai.", "llm.input_messages.")) for name in names)
+def text_of_part(part: Node) -> str | None:
+    """The text that a part is, or holds; None for any other part."""
+    if part.kind is NodeKind.STRING:
+        return part.text()
+    held = first_given(part, "text") if part.kind is NodeKind.OBJECT else None
+    return None if held is None else held.text()
+
+
+def texts_of(content: Node | None) -> list[str | None]:
+    """What each part of a content says, whether the content is a text, a part or a list of both.
+
+    Whose words a message holds is judged by these: they are what is said once it was put right, whatever its form was.
+    """
+    return [text_of_part(part) for part in parts_of(content)]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from ctxengine.engine.importers.dialect import (
@@ -26,7 +29,18 @@ from ctxengine.engine.importers.dialect import (
     text_at,
 )
 from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.instructions import system_text
+from ctxengine.engine.importers.members import first_given
+from ctxengine.engine.importers.mending import mended_chat, note_mended
+from ctxengine.engine.importers.message_marks import (
+    OPENAI_RESPONSES,
+    RESULT_ROLES,
+    api_of_stray,
+)
+from ctxengine.engine.importers.openai_responses import OpenAIResponses, add_items, item_turns
+from ctxengine.engine.importers.plain_message import with_members
 from ctxengine.engine.importers.shapes import Shape, chat_shape
+from ctxengine.engine.importers.strays import add_stray, stray_tokens
 from ctxengine.engine.importers.texts import json_text, time_of_epoch
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
 from ctxengine.engine.importers.usage import openai_usage
@@ -37,7 +51,6 @@ from ctxengine.engine.trust.levels import Trust
 FORMAT = "openai_chat"
 _BODY = ContentFormat.OPENAI_CHAT
 _SYSTEM = ("system", "developer")
-_RESULTS = ("tool", "function")
 _NAMES = ("name", "title", "kind", "type")
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 """How a tool's name and schema are called here, and by frameworks that write their own tools into these bodies."""
@@ -51,13 +64,17 @@ class OpenAIChat:
 
     def request(self, body: Node) -> Request:
         """Read a request body, or any object with `messages`."""
+        turns = chat_turns(array_at(body, "messages") or array_at(body, "history"))
+        told = system_text(first_given(body, "system", "instructions"))
         return Request(
-            turns=chat_turns(array_at(body, "messages") or array_at(body, "history")),
+            turns=turns,
             model=text_at(body, "model"),
+            instructions="" if _opens_with(turns, told.text) else told.text,
             tools=[
                 *map(_tool, array_at(body, "tools")),
                 *map(_legacy, array_at(body, "functions")),
             ],
+            unread=told.unread,
         )
 
     def answer(self, body: Node) -> Answer | None:
@@ -73,6 +90,9 @@ class OpenAIChat:
             stop_reason=text_at(choices[0], "finish_reason"),
             at=time_of_epoch(created.value()) if created is not None else None,
         )
+        if text_at(message, "role") != "assistant":
+            # Whatever role it names, a model gave it.
+            message = with_members(message, {"role": "assistant"})
         return Answer(chat_turns([message]), facts, text_at(body, "id"), len(choices) - 1)
 
     def stream(self, events: Iterable[str]) -> str | None:
@@ -102,8 +122,11 @@ class OpenAIChat:
         message = turn.value
         if not isinstance(message, dict):
             return []
+        api = api_of_stray(message)
+        if api is not None:
+            return _tokens_of_stray(api, turn.node)
         text = gist(plain_text(message.get("content")) or str(message.get("refusal") or ""))
-        if turn.role in _RESULTS:
+        if turn.role in RESULT_ROLES:
             return [("user", "result", str(message.get("tool_call_id")), text)]
         if turn.role != "assistant":
             return [(turn.role, "text", text)]
@@ -118,9 +141,18 @@ class OpenAIChat:
     def add(
         self, draft: SessionDraft, turns: Sequence[Turn], place: Place, facts: Facts = NO_FACTS
     ) -> None:
-        """Each message is one entry."""
-        for index, turn in enumerate(turns):
-            add_chat_message(draft, turn, place(index), facts)
+        """Each message is one entry; neighbouring items of the Responses API are read together."""
+        for api, group in groupby(enumerate(turns), lambda pair: api_of_stray(pair[1].value)):
+            numbered = list(group)
+            if api == OPENAI_RESPONSES:
+                items = item_turns(turn.node for _, turn in numbered)
+                add_items(draft, items, partial(place_from, place, numbered[0][0]), facts)
+                continue
+            for index, turn in numbered:
+                if api is None:
+                    _add_message(draft, turn, place(index), facts)
+                else:
+                    add_stray(draft, api, turn.node, place(index), facts, None)
 
 
 def chat_turns(messages: Iterable[Node]) -> list[Turn]:
@@ -147,22 +179,37 @@ def add_chat_message(
         call_id: The call a result answers, where the file does not say so in the message's own way.
         voice: Kind and trust of a user-role message that is not the user's.
     """
-    raw = turn.node.raw
-    value = turn.value
-    role = turn.role
-    known = isinstance(value, dict)
-    shape = shape_or_none(_BODY, raw, chat_shape(value), role="user") if known else None
+    api = api_of_stray(turn.value)
+    if api == OPENAI_RESPONSES:
+        add_items(draft, item_turns([turn.node]), lambda _: where, facts)
+    elif api is not None:
+        add_stray(draft, api, turn.node, where, facts, voice)
+    else:
+        _add_message(draft, turn, where, facts, call_id, voice)
+
+
+def _add_message(
+    draft: SessionDraft,
+    turn: Turn,
+    where: str,
+    facts: Facts,
+    call_id: str | None = None,
+    voice: Voice | None = None,
+) -> None:
+    """Count a message of this API and make it an entry; the arguments are those of `add_chat_message`."""
+    turn, shape = _readable(draft, turn, where)
     if shape is None:
-        draft.leave("unreadable_message", where, "Not a chat message that can be read.", raw=raw)
         return
+    value, role, raw = turn.value, turn.role, turn.node.raw
     draft.found(shape.total)
     if role in _SYSTEM:
         _add_system(draft, turn, value, shape, where)
         return
     kind, trust, answered, name = EntryType.ASSISTANT, Trust.MODEL, None, None
-    if role in _RESULTS:
+    if role in RESULT_ROLES:
         kind, trust = EntryType.RESULT, Trust.EXTERNAL_UNTRUSTED
         answered, name = call_id or _text(value.get("tool_call_id")), _text(value.get("name"))
+        name = name or _text(value.get("tool_name"))
     elif role != "assistant":
         kind, trust = voice or USER_VOICE
     # Model, usage and stop reason are those of an answer.
@@ -171,6 +218,52 @@ def add_chat_message(
         kind, _BODY, raw, trust, facts.at, answered, None, name, False, False, model, usage, stop, facts.extra, (), value,
     )  # fmt: skip
     draft.add(entry, shape, where)
+
+
+def _readable(draft: SessionDraft, turn: Turn, where: str) -> tuple[Turn, Shape | None]:
+    """A message and its counts, what nobody can read taken out of it; no counts where nothing of it can be read."""
+    shape = _shape(turn)
+    if shape is not None:
+        return turn, shape
+    raw = turn.node.raw
+    mended = mended_chat(turn.node) if isinstance(turn.value, dict) else None
+    turn = turn._replace(node=mended.node) if mended is not None else turn
+    shape = _shape(turn) if mended is not None else None
+    if mended is None or shape is None or (mended.left and not shape.items):
+        draft.leave("unreadable_message", where, "Not a chat message that can be read.", raw=raw)
+        return turn, None
+    note_mended(draft, mended, where)
+    return turn, shape
+
+
+def _shape(turn: Turn) -> Shape | None:
+    """Counts of a message; the decoder counts neither a result without output nor the empty text beside calls."""
+    value = turn.value
+    if not isinstance(value, dict):
+        return None
+    shape = shape_or_none(_BODY, turn.node.raw, chat_shape(value), role="user")
+    content = value.get("content")
+    beside = content == "" and value.get("tool_calls") is not None
+    is_empty = not content if turn.role in RESULT_ROLES else beside and turn.role == "assistant"
+    return replace(shape, empty=shape.empty + 1) if shape is not None and is_empty else shape
+
+
+def _tokens_of_stray(api: str, message: Node) -> list[Token]:
+    if api == OPENAI_RESPONSES:
+        return OpenAIResponses().tokens(item_turns([message])[0])
+    return stray_tokens(api, message)
+
+
+def place_from(place: Place, first: int, index: int) -> str:
+    """Place of a turn that is counted from another one on."""
+    return place(first + index)
+
+
+def _opens_with(turns: Sequence[Turn], instructions: str) -> bool:
+    """Whether the first message says the same instructions already."""
+    first = turns[0] if turns else None
+    said = plain_text(first.value.get("content")) if first and first.role in _SYSTEM else None
+    return said == instructions
 
 
 def _add_system(

@@ -27,7 +27,12 @@ from ctxengine.engine.importers.dialect import (
     text_at,
 )
 from ctxengine.engine.importers.draft import SessionDraft
+from ctxengine.engine.importers.instructions import system_text
+from ctxengine.engine.importers.members import first_given
+from ctxengine.engine.importers.mending import mended_item, note_mended
+from ctxengine.engine.importers.message_marks import OPENAI_RESPONSES, api_of_parts
 from ctxengine.engine.importers.shapes import Shape, responses_shape
+from ctxengine.engine.importers.strays import add_stray
 from ctxengine.engine.importers.texts import json_text, time_of_epoch
 from ctxengine.engine.importers.transcript import Entry, EntryType, ForeignTool, RepairAction
 from ctxengine.engine.importers.usage import openai_usage
@@ -37,6 +42,7 @@ from ctxengine.engine.trust.levels import Trust
 
 FORMAT = "openai_responses"
 _BODY = ContentFormat.OPENAI_RESPONSES
+_OTHERS = ("user", "system", "developer")
 COMPACTIONS = ("compaction", "context_compaction", "compaction_summary")
 _ITEM_DONE = "response.output_item.done"
 _FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed")
@@ -49,19 +55,21 @@ class OpenAIResponses:
     provider = "openai-responses"
 
     def request(self, body: Node) -> Request:
-        """Read a request body, or any object with `input`."""
-        given = body.get("input")
+        """Read a request body, or any object with `input` (or its items under another API's name)."""
+        given = first_given(body, "input", "messages", "history")
         turns: list[Turn] = []
         if given is not None and given.kind is NodeKind.STRING:
             turns = item_turns([parse(f'{{"role":"user","content":{given.raw}}}')])
         elif given is not None:
-            turns = item_turns(given)
+            turns = item_turns([given] if given.kind is NodeKind.OBJECT else given)
+        told = system_text(body.get("instructions"))
         return Request(
             turns=turns,
             model=text_at(body, "model"),
-            instructions=text_at(body, "instructions") or "",
+            instructions=told.text,
             tools=[_tool(node) for node in array_at(body, "tools")],
             follows=text_at(body, "previous_response_id"),
+            unread=told.unread,
         )
 
     def answer(self, body: Node) -> Answer | None:
@@ -76,7 +84,7 @@ class OpenAIResponses:
             stop_reason=text_at(body, "status"),
             at=time_of_epoch(created.value()) if created is not None else None,
         )
-        return Answer(item_turns(output), facts, text_at(body, "id"))
+        return Answer([_given(turn) for turn in item_turns(output)], facts, text_at(body, "id"))
 
     def stream(self, events: Iterable[str]) -> str | None:
         """The last event of a stream carries the whole response; of one that breaks off, the items that were done."""
@@ -132,12 +140,17 @@ def item_turns(items: Iterable[Node]) -> list[Turn]:
 def add_items(
     draft: SessionDraft, turns: Sequence[Turn], place: Place, facts: Facts = NO_FACTS
 ) -> None:
-    """Count items and make their entries."""
+    """Count items and make their entries; messages of another API among them are read as such."""
     numbered = list(enumerate(turns))
     answered = any(turn.role == "assistant" for turn in turns)
     beside = facts._replace(usage=None) if answered else facts
-    for is_answer, group in groupby(numbered, lambda pair: pair[1].role == "assistant"):
+    for (is_answer, api), group in groupby(numbered, lambda pair: _reader_of(pair[1])):
         pairs = list(group)
+        if api is not None:
+            for index, turn in pairs:
+                told = facts if is_answer else beside
+                add_stray(draft, api, turn.node, place(index), told, None)
+            continue
         if is_answer:
             answer = [turn for _, turn in pairs]
             if add_answer(draft, answer, place(pairs[0][0]), facts):
@@ -147,17 +160,19 @@ def add_items(
             add_other(draft, turn, place(index), beside)
 
 
+def _reader_of(turn: Turn) -> tuple[bool, str | None]:
+    """Whether an item is the model's, and whose API's message it is where it is no item."""
+    value, is_answer = turn.value, turn.role == "assistant"
+    role = value.get("role") if isinstance(value, dict) else None
+    api = api_of_parts(role, value) if isinstance(role, str) else None
+    return is_answer, api if api != OPENAI_RESPONSES else None
+
+
 def add_answer(draft: SessionDraft, items: list[Turn], where: str, facts: Facts) -> bool:
     """One model answer from its items; an unreadable item is set aside alone. False when nothing is left."""
     shape = _shape(items)
     if shape is None:
-        readable: list[Turn] = []
-        for item in items:
-            if _shape([item]) is not None:
-                readable.append(item)
-                continue
-            draft.leave("unreadable_item", where, "An item that cannot be read.", raw=item.node.raw)
-        items = readable
+        items = [item for given in items if (item := _readable(draft, given, where)) is not None]
         shape = _shape(items) if items else None
     if shape is None:
         return False
@@ -173,13 +188,27 @@ def add_answer(draft: SessionDraft, items: list[Turn], where: str, facts: Facts)
     return True
 
 
+def _readable(draft: SessionDraft, item: Turn, where: str) -> Turn | None:
+    """An item, what nobody can read taken out of it; None where nothing of it can be read."""
+    if _shape([item]) is not None:
+        return item
+    mended = mended_item(item.node)
+    turn = item._replace(node=mended.node)
+    shape = _shape([turn])
+    if shape is None or (mended.left and not shape.items):
+        draft.leave("unreadable_item", where, "An item that cannot be read.", raw=item.node.raw)
+        return None
+    note_mended(draft, mended, where)
+    return turn
+
+
 def add_other(draft: SessionDraft, turn: Turn, where: str, facts: Facts) -> None:
     """One item that is not the model's."""
-    item = turn.node
-    shape = _shape([turn])
-    if shape is None:
-        draft.leave("unreadable_item", where, "An item that cannot be read.", raw=item.raw)
+    readable = _readable(draft, turn, where)
+    shape = _shape([readable]) if readable is not None else None
+    if readable is None or shape is None:
         return
+    turn, item = readable, readable.node
     draft.found(shape.total)
     body = joined([item])
     untrusted = Trust.EXTERNAL_UNTRUSTED
@@ -213,6 +242,11 @@ def add_other(draft: SessionDraft, turn: Turn, where: str, facts: Facts) -> None
         _note_late(draft, turn.role, where)
         entry = Entry(EntryType.INPUT, _BODY, body, untrusted, at=facts.at, extra=facts.extra)
     draft.add(entry, shape, where)
+
+
+def _given(turn: Turn) -> Turn:
+    """An item of an answer: what it holds of others is no directive, and no instructions."""
+    return turn._replace(role="input") if turn.role in _OTHERS else turn
 
 
 def _note_late(draft: SessionDraft, role: str, where: str) -> None:

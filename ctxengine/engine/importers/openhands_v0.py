@@ -5,7 +5,9 @@ from __future__ import annotations
 from ctxengine.engine.importers.dialect import Facts, array_at, extra_of, object_at, text_at
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.exchanges import DIALECTS
+from ctxengine.engine.importers.inline_media import typed_image
 from ctxengine.engine.importers.loose import read_message
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.pieces import (
     Pieces,
     Result,
@@ -27,7 +29,7 @@ _ABOUT = frozenset(("thought", "is_input", "blocking", "confirmation_state", "se
 
 def is_older_event(event: Node) -> bool:
     """Whether an event is of these."""
-    return event.get("action") is not None or event.get("observation") is not None
+    return first_given(event, "action", "observation") is not None
 
 
 def keep_instructions(draft: SessionDraft, text: str, where: str) -> None:
@@ -50,10 +52,12 @@ class OlderEvents:
         self._results: list[tuple[Result, str, Facts]] = []
         self._asked: set[str] = set()
         """Ids of the calls so far."""
+        self._by_event: dict[str, str] = {}
+        """Those ids by the numbers of the events that asked."""
 
     def take(self, event: Node, where: str) -> None:
         """Read one event."""
-        if event.get("observation") is not None:
+        if first_given(event, "observation") is not None:
             self._observation(event, where)
             return
         kind, args = text_at(event, "action") or "", object_at(event, "args")
@@ -98,17 +102,11 @@ class OlderEvents:
 
     def _message(self, args: Node, kind: EntryType, where: str, facts: Facts) -> None:
         pieces = Pieces()
-        text = args.get("content")
-        if text is not None and text.kind is not NodeKind.NULL:
+        text = first_given(args, "content")
+        if text is not None:
             pieces.text(text)
-        for url in array_at(args, "image_urls"):
-            head, _, data = (url.text() or "").partition(";base64,")
-            inline = data if data else None
-            media_type = head.removeprefix("data:") if data else None
-            if url.text():
-                pieces.media("image", media_type, inline, None if data else url.text())
-            else:
-                pieces.foreign("image", url)
+        if array_at(args, "image_urls"):
+            typed_image(pieces, args)
         add_message(self._draft, kind, pieces, where, facts)
 
     def _action(self, event: Node, kind: str, args: Node, where: str, facts: Facts) -> None:
@@ -119,9 +117,12 @@ class OlderEvents:
             self.flush()
             self._open = (name, *self._answer(args, response, where, facts))
         pieces = self._open[1]
-        call_id = text_at(told, "tool_call_id") or _number(event, "id")
+        number = _number(event, "id")
+        call_id = text_at(told, "tool_call_id") or number
         if call_id is not None:
             self._asked.add(call_id)
+        if call_id is not None and number is not None:
+            self._by_event[number] = call_id
         given = _given(response, call_id) or parse(extra_of(args, _ABOUT) or "{}")
         pieces.call(call_id, text_at(told, "function_name") or kind, given)
 
@@ -143,7 +144,10 @@ class OlderEvents:
     def _observation(self, event: Node, where: str) -> None:
         kind = text_at(event, "observation") or ""
         told = object_at(event, "tool_call_metadata")
-        call_id = text_at(told, "tool_call_id") or _number(event, "cause")
+        cause = _number(event, "cause")
+        call_id = text_at(told, "tool_call_id") or cause
+        if call_id == cause and cause is not None and kind not in _NO_CONTENT:
+            call_id = self._by_event.get(cause, cause)
         facts = Facts(at=time_of(text_at(event, "timestamp")))
         if call_id in self._asked:
             failed = kind == "error"
@@ -154,9 +158,9 @@ class OlderEvents:
         elif kind == "recall":
             detail = "What the program recalled of the repository and its own knowledge."
             self._draft.leave("recalled", where, detail, raw=event.raw)
-        elif kind not in _NO_CONTENT and text_at(event, "content"):
+        elif kind not in _NO_CONTENT and (words := _words_of(event)):
             self.flush()
-            self._say(EntryType.INPUT, text_at(event, "content"), where, facts)
+            self._say(EntryType.INPUT, words, where, facts)
         else:
             detail = f"Events of kind {kind}: about the state, no content."
             self._draft.leave_many("state_event", where, detail)
@@ -169,8 +173,16 @@ def _given(response: Node | None, call_id: str | None) -> Node | None:
     for call in array_at(message, "tool_calls") if message is not None else []:
         if text_at(call, "id") == call_id:
             function = object_at(call, "function")
-            return function.get("arguments") if function is not None else None
+            return first_given(function, "arguments")
     return None
+
+
+def _words_of(event: Node) -> str:
+    """What an observation says; anything but a text as its JSON text."""
+    content = first_given(event, "content")
+    if content is None:
+        return ""
+    return content.raw if content.kind is not NodeKind.STRING else content.text() or ""
 
 
 def _words_alone(message: Node) -> Node:

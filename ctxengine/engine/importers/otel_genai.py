@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from ctxengine.engine.importers.bodies import broken_line
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.instructions import system_text
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.otel_messages import (
     event_messages,
     numbered_messages,
     plain_values,
 )
-from ctxengine.engine.importers.span_messages import instructions_of, tools_of, value_of
+from ctxengine.engine.importers.span_messages import tools_of, value_of
 from ctxengine.engine.importers.texts import time_of, time_of_epoch
 from ctxengine.engine.importers.traces import Span, TraceReader
 from ctxengine.engine.importers.transcript import ForeignUsage, Repair, Transcript
@@ -76,7 +78,7 @@ def _span(number: int, span: Node) -> Span:
     is_tool = operation == "execute_tool"
     start, at = _start(span)
     context = object_at(span, "context")
-    instructions = given.get("gen_ai.system_instructions")
+    told = system_text(value_of(given.get("gen_ai.system_instructions")))
     return Span(
         where=f"span {number}",
         kind="generation" if is_call else "tool" if is_tool else "span",
@@ -89,9 +91,10 @@ def _span(number: int, span: Node) -> Span:
         answer=answered if is_call else given.get("gen_ai.tool.call.result"),
         model=next((name for key in _MODELS if (name := _text(given, key))), None),
         usage=_usage(given),
-        instructions=instructions_of(value_of(instructions)),
+        instructions=told.text,
         tools=tools_of(value_of(given.get("gen_ai.tool.definitions"))),
         new_from=_number(given, NEW_FROM),
+        unread=told.unread,
     )
 
 
@@ -100,9 +103,13 @@ def _attributes(span: Node) -> _Attributes:
     attributes = span.get("attributes")
     if attributes is None:
         return {}
-    if attributes.kind is NodeKind.OBJECT:
-        return dict(attributes.items())
-    return plain_values(attributes)
+    members = (
+        attributes.items()
+        if attributes.kind is NodeKind.OBJECT
+        else plain_values(attributes).items()
+    )
+    # An attribute that is null says nothing, and hides none of another name.
+    return {name: node for name, node in members if node.kind is not NodeKind.NULL}
 
 
 def _messages(span: Node, given: _Attributes, side: str) -> Node | None:
@@ -114,7 +121,7 @@ def _messages(span: Node, given: _Attributes, side: str) -> Node | None:
 
 def _start(span: Node) -> tuple[str, str | None]:
     """Something that sorts by time, and the time itself."""
-    nano = span.get("startTimeUnixNano")
+    nano = first_given(span, "startTimeUnixNano")
     if nano is not None:
         digits = (nano.text() or nano.raw).strip()
         if _DIGITS.fullmatch(digits) and len(digits) <= 20:

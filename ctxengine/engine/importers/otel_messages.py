@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.span_messages import value_of
 from ctxengine.engine.lexeme import Node, NodeKind, parse
 
@@ -45,8 +46,9 @@ def plain_values(attributes: Iterable[Node]) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for attribute in attributes:
         key, value = text_at(attribute, "key"), object_at(attribute, "value")
-        if key is not None and value is not None and value.items():
-            kind, inner = value.items()[0]
+        typed = _typed(value)
+        if key is not None and value is not None and typed is not None:
+            kind, inner = typed
             found[key] = parse(_plain(value)) if kind in _NESTED else inner
     return found
 
@@ -54,12 +56,18 @@ def plain_values(attributes: Iterable[Node]) -> dict[str, Node]:
 _NESTED = ("arrayValue", "kvlistValue")
 
 
+def _typed(value: Node | None) -> tuple[str, Node] | None:
+    """The one member of a typed value that is given; dumps write the others as null."""
+    members = value.items() if value is not None else ()
+    return next((pair for pair in members if pair[1].kind is not NodeKind.NULL), None)
+
+
 def _plain(value: Node) -> str:
     """JSON text of a typed value."""
-    members = value.items()
-    if not members:
+    typed = _typed(value)
+    if typed is None:
         return "null"
-    kind, inner = members[0]
+    kind, inner = typed
     if kind == "arrayValue":
         return "[" + ",".join(map(_plain, array_at(inner, "values"))) + "]"
     if kind == "kvlistValue":
@@ -150,14 +158,14 @@ def event_messages(span: Node, given: Mapping[str, Node], side: str) -> Node | N
     events = list(logged) if logged is not None and logged.kind is NodeKind.ARRAY else []
     told: list[str] = []
     for event in [*events, *array_at(span, "events")]:
-        attributes = event.get("attributes")
+        attributes = first_given(event, "attributes")
         if attributes is not None and attributes.kind is NodeKind.ARRAY:
             body = plain_values(attributes)
         else:
             body = dict((attributes or event).items())
         name = text_at(event, "name") or text_at(event, "event.name") or ""
         whole = body.get(f"gen_ai.{side}.messages")
-        if whole is not None:
+        if whole is not None and whole.kind is not NodeKind.NULL:
             return whole
         found = _EVENT.fullmatch(name)
         if found is not None and (found[1] is None) == (side == "output"):
@@ -178,7 +186,7 @@ def _said(body: Mapping[str, Node], role: str | None) -> str:
     told: dict[str, str] = {"role": json.dumps(role or "assistant")}
     for name, node in {**body, **members}.items():
         value = value_of(node) if name == "tool_calls" else node
-        if name in _SAID and value is not None:
+        if name in _SAID and value is not None and value.kind is not NodeKind.NULL:
             told[name] = value.raw
         elif name == "id" and role == "tool":
             told["tool_call_id"] = node.raw

@@ -11,6 +11,7 @@ from ctxengine.engine.importers.dialect import Facts, extra_of, object_at, text_
 from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.loose import add_around, add_said, read_message
 from ctxengine.engine.importers.loose_parts import Said, read_parts
+from ctxengine.engine.importers.members import id_at
 from ctxengine.engine.importers.pieces import Pieces, add_message
 from ctxengine.engine.importers.shelf import Shelf, Value
 from ctxengine.engine.importers.texts import shorten, time_of
@@ -52,7 +53,7 @@ def read_lines(lines: Iterable[str], shelf: Shelf | None = None) -> Transcript:
         except LexemeError as error:
             repairs.append(broken_line(number, line, str(error)))
     head = next((r.node for r in records if r.kind == "session"), None)
-    key = (text_at(head, "id") if head is not None else None) or "session"
+    key = id_at(head, "id") or "session"
     return Transcript(
         FORMAT, _sessions(arrange_records(records), key, shelf), repairs, len(repairs)
     )
@@ -72,8 +73,8 @@ def _record(line: int, node: Node, shelf: Shelf | None) -> Record:
         line=line,
         value=Value(node, shelf),
         kind=role if kind == "message" and role in ("user", "assistant") else kind,
-        uuid=text_at(node, "id") if kind != "session" else None,
-        parent=text_at(node, "parentId"),
+        uuid=id_at(node, "id") if kind != "session" else None,
+        parent=id_at(node, "parentId"),
         side=False,
         message_id=None,
     )
@@ -151,7 +152,7 @@ def _part(said: Said, part: Node) -> None:
     partial = part.get("partialJson")
     name = text_at(part, "name")
     if text_at(part, "type") == "toolCall" and partial is not None and name is not None:
-        said.pieces.call(text_at(part, "id"), name, partial)
+        said.pieces.call(id_at(part, "id"), name, partial)
     else:
         read_parts(said, [part])
 

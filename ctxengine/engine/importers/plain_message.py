@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 
 from ctxengine.engine.importers.dialect import array_at, object_at, text_at
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
 ROLES = {
@@ -14,6 +15,7 @@ ROLES = {
     "assistant": "assistant",
     "model": "assistant",
     "ai": "assistant",
+    "chatbot": "assistant",
     "tool": "tool",
     "function": "tool",
     "toolresult": "tool",
@@ -21,6 +23,8 @@ ROLES = {
     "developer": "system",
 }
 """Roles by the names that providers and frameworks give them, in small letters."""
+INPUT = "input"
+"""The role of what somebody said who is none of these: it is no directive, and nobody vouches for it."""
 _CLASSES = {
     "HumanMessage": "user",
     "AIMessage": "assistant",
@@ -29,6 +33,25 @@ _CLASSES = {
     "SystemMessage": "system",
 }
 """LangChain's classes, whose serialised objects name no role."""
+
+
+def known_role(name: str) -> str | None:
+    """The role that a name stands for; frameworks name it by the class of the message, or of a piece of it."""
+    plain = name.strip().lower().rpartition(".")[2].removesuffix("chunk").removesuffix("message")
+    return ROLES.get(plain)
+
+
+def role_of(message: Node) -> str | None:
+    """The role of a message: one that is known, `INPUT` for any other; None where it names none.
+
+    Dumps of LangChain's messages name it in their type alone.
+    """
+    named = first_given(message, "role")
+    if named is not None:
+        return known_role(named.text() or "") or INPUT
+    says = first_given(message, "content", "tool_calls", "additional_kwargs")
+    kind = text_at(message, "type")
+    return known_role(kind) if kind is not None and says is not None else None
 
 
 def plain_message(message: Node, called: Collection[str]) -> Node:
@@ -45,7 +68,7 @@ def plain_message(message: Node, called: Collection[str]) -> Node:
         role = _role_of_class(message, inner)
         return message if role is None else with_members(inner, {"role": role})
     role = text_at(message, "role")
-    if role is not None and role in called and role.lower() not in ROLES:
+    if role is not None and role in called and known_role(role) is None:
         return with_members(message, {"role": "tool", "name": role})
     return message
 

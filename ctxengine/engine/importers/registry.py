@@ -21,6 +21,7 @@ from ctxengine.engine.importers import (
     vcr_yaml,
 )
 from ctxengine.engine.importers.detect import (
+    SAMPLE,
     describe,
     detect,
     format_of_document,
@@ -63,6 +64,8 @@ FORMATS = (
 
 HEAD = 65_536
 """Characters that are looked at to tell lines from a document."""
+LONGEST_HEAD = 16 * HEAD
+"""Characters that are looked at where fewer lines than a sample are shorter than that."""
 
 _SHELVING: dict[str, Callable[[Iterable[str], Shelf | None], Transcript]] = {
     "claude_code": claude_code.read_lines,
@@ -108,8 +111,10 @@ def read(source: str | Iterable[str], *, name: str, shelf: Shelf | None = None) 
         text = source if isinstance(source, str) else _joined(taken, lines)
         return _checked(vcr_yaml.read_text(text.lstrip("\ufeff"), name=name), name)
     _refuse_unreadable(head, name)
-    values = values_of_lines(head.lstrip("\ufeff \t\r\n")) if len(taken) > 1 else []
-    if len(values) > 1:
+    filled = sum(not line.isspace() for line in taken)
+    values = values_of_lines(head.lstrip("\ufeff \t\r\n")) if filled > 1 else []
+    if values:
+        # The first line is a whole value and another follows: that one may be the broken end of a killed program.
         format_name = format_of_lines(values)
         if format_name is None:
             raise _unknown(f"{name} is JSON lines", sample=values[0])
@@ -186,14 +191,14 @@ def _refuse_unreadable(head: str, name: str) -> None:
 
 
 def _take_head(lines: Iterator[str]) -> list[str]:
-    """Enough lines to judge by: two at least, where there are two."""
+    """Enough lines to judge by: two at least, where there are two, and more where the first ones are long."""
     taken: list[str] = []
     size = filled = 0
     for line in lines:
         taken.append(line)
         size += len(line)
         filled += not line.isspace()
-        if size >= HEAD and filled > 1:
+        if filled > 1 and size >= (HEAD if filled >= SAMPLE else LONGEST_HEAD):
             break
     return taken
 

@@ -6,7 +6,7 @@ Deterministic, linear and idempotent: repairing what came out of a repair change
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -53,6 +53,8 @@ class _Step:
     """An assistant entry while its results are looked for."""
 
     place: int
+    calls: dict[int, Call]
+    """By ordinal."""
     results: dict[int, int] = field(default_factory=dict)
     """Ordinal of a call to the place of its result."""
     repeated: set[int] = field(default_factory=set)
@@ -65,10 +67,10 @@ class _OpenCalls:
     def __init__(self) -> None:
         self._open: dict[str, list[tuple[_Step, list[Call]]]] = {}
         self._of_tool: dict[str, list[tuple[_Step, list[Call]]]] = {}
-        """The same calls by tool; in both, calls that were answered by way of the other stay until they are met."""
+        """The same calls by tool; calls that were answered by way of another table stay until they are met."""
         self._known: set[str] = set()
 
-    def ask(self, step: _Step, calls: Iterable[Call]) -> None:
+    def ask(self, step: _Step, calls: Sequence[Call]) -> None:
         by_key: dict[str, list[Call]] = {}
         by_tool: dict[str, list[Call]] = {}
         for call in calls:
@@ -209,22 +211,76 @@ def _match(
     repairs: list[Repair],
 ) -> list[int]:
     calls = _OpenCalls()
-    kept: list[int] = []
+    orphans: set[int] = set()
+    newest = -1
+    """Place of the newest step with calls, while the user has not spoken since; else -1."""
+    nameless: dict[int, list[int]] = {}
+    """Results that nothing but their order can place, by the step they follow: they get what no other answers."""
+
+    def own(place: int, found: tuple[_Step, Call] | None, *, known: bool) -> None:
+        if found is None:
+            orphans.add(place)
+            repairs.append(_orphan(drafts[place], known=known))
+        else:
+            found[0].results[found[1].ordinal] = place
+            owners[place] = found
+
     for place, draft in enumerate(drafts):
         entry = draft.entry
         if entry.type is EntryType.RESULT:
-            found = calls.answer(entry)
-            if found is None:
-                repairs.append(_orphan(draft, known=calls.knows(entry)))
-                continue
-            found[0].results[found[1].ordinal] = place
-            owners[place] = found
+            found = _answered_before(entry, steps) or calls.answer(entry)
+            known = calls.knows(entry)
+            if found is None and not entry.name and not known:
+                nameless.setdefault(newest, []).append(place)
+            else:
+                own(place, found, known=known)
+        elif entry.type is EntryType.USER:
+            newest = -1
         elif entry.type is EntryType.ASSISTANT:
-            step = steps[place] = _Step(place)
+            step = steps[place] = _Step(place, {call.ordinal: call for call in draft.shape.calls})
             if draft.shape.calls:
                 calls.ask(step, draft.shape.calls)
-        kept.append(place)
-    return kept
+                newest = place
+    for at, places in nameless.items():
+        answered = _in_order(steps.get(at), [drafts[place].entry for place in places])
+        repairs.extend(_by_order(drafts[at].where, answered))
+        for place, found in zip(places, answered, strict=True):
+            own(place, found, known=False)
+    return [place for place in range(len(drafts)) if place not in orphans]
+
+
+def _in_order(step: _Step | None, results: Sequence[Entry]) -> list[tuple[_Step, Call] | None]:
+    """The open call of the step that each result answers; one with an id answers a call that has none itself."""
+    taken: set[int] = set()
+    open_calls = (
+        [] if step is None else [c for c in step.calls.values() if c.ordinal not in step.results]
+    )
+    any_call = (call for call in open_calls if call.ordinal not in taken)
+    without_id = (call for call in open_calls if call.call_id is None and call.ordinal not in taken)
+    found: list[tuple[_Step, Call] | None] = []
+    for entry in results:
+        call = next(any_call if entry.call_id is None else without_id, None)
+        found.append((step, call) if step is not None and call is not None else None)
+        if call is not None:
+            taken.add(call.ordinal)
+    return found
+
+
+def _by_order(where: str, answered: Sequence[tuple[_Step, Call] | None]) -> list[Repair]:
+    paired = sum(found is not None for found in answered)
+    noun = "1 result that names" if paired == 1 else f"{paired} results that name"
+    detail = f"{noun} no call of the file: taken for this step's open calls, in their order."
+    return [Repair(RepairAction.WARNED, "paired_by_order", where, detail)] if paired else []
+
+
+def _answered_before(entry: Entry, steps: dict[int, _Step]) -> tuple[_Step, Call] | None:
+    """The call that an earlier repair gave a result to, which its id and tool alone may not tell."""
+    index, ordinal = entry.call_ref or (-1, -1)
+    step = steps.get(index)
+    call = step.calls.get(ordinal) if step is not None else None
+    if step is None or call is None or ordinal in step.results or call.name != entry.name:
+        return None
+    return step, call
 
 
 def _orphan(draft: Drafted, *, known: bool) -> Repair:

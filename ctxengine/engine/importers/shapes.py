@@ -8,6 +8,7 @@ two. Whatever is not plain here is left to the decoder (`None`), whose word then
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from ctxengine.engine.content.anthropic import OPAQUE_TYPES
@@ -18,6 +19,16 @@ from ctxengine.engine.items import ContentFormat, ItemKind, TextPart
 from ctxengine.engine.lexeme import is_json_object, parse
 
 _MAY_BE_OPAQUE = frozenset((*OPAQUE_MEMBERS, ROUTER_FIELDS))
+_FLAGS = (None, True, False)
+_FOREIGN_BLOCKS = frozenset(
+    (
+        *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "mcp_tool_use"),
+        *("mcp_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result"),
+        *("text_editor_code_execution_tool_result", "tool_search_tool_result", "compaction"),
+        *("search_result", "container_upload"),
+    )
+)
+"""Blocks of Anthropic's that stay as they are; what any other kind of block holds the decoder says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +133,10 @@ def decoded_shape(format: ContentFormat, body: str, *, role: Role) -> Shape:
     """
     stripped = strip_opaque(format, body, role=role)
     items = decode(format, stripped.body, role=role).items
-    free = _free_text_calls(body)
+    called = [item for item in items if item.kind is ItemKind.TOOL_CALL]
     calls = tuple(
-        Call(
-            i.ordinal,
-            i.call_id,
-            i.name or "",
-            i.call_id not in free and is_broken(i.arguments or ""),
-        )
-        for i in items
-        if i.kind is ItemKind.TOOL_CALL
+        Call(i.ordinal, i.call_id, i.name or "", not is_free and is_broken(i.arguments or ""))
+        for i, is_free in zip_longest(called, _free_text_calls(body)[: len(called)])
     )
     results = [i for i in items if i.kind is ItemKind.TOOL_RESULT]
     messages = (i for i in items if i.kind not in (ItemKind.TOOL_CALL, ItemKind.TOOL_RESULT))
@@ -141,20 +146,22 @@ def decoded_shape(format: ContentFormat, body: str, *, role: Role) -> Shape:
     )
 
 
-def _free_text_calls(body: str) -> set[str]:
-    """Ids of calls to tools that take free text, in the Chat and the Responses API."""
+def _free_text_calls(body: str) -> list[bool]:
+    """For each call in turn whether it is to a tool that takes free text, in the Chat and the Responses API."""
     if '"custom' not in body:
-        return set()
+        return []
     root = parse(body).peek()
-    message = root if isinstance(root, dict) else {}
-    items = root if isinstance(root, list) else message.get("tool_calls")
-    found = (item for item in items or () if isinstance(item, dict))
-    named = (
-        item.get("call_id") or item.get("id")
-        for item in found
-        if item.get("type") == "custom_tool_call" or item.get("custom") is not None
-    )
-    return {name for name in named if isinstance(name, str)}
+    if isinstance(root, dict):
+        calls = root.get("tool_calls")
+        listed = calls if isinstance(calls, list) else []
+        return [isinstance(call, dict) and call.get("custom") is not None for call in listed]
+    items = [item for item in root if isinstance(item, dict)] if isinstance(root, list) else []
+    return [item["type"] == "custom_tool_call" for item in items if _is_client_call(item)]
+
+
+def _is_client_call(item: dict[str, Any]) -> bool:
+    kind, names = item.get("type"), (item.get("call_id"), item.get("id"))
+    return isinstance(kind, str) and kind in CALL_ARGUMENTS and names != (None, None)
 
 
 def is_broken(arguments: str) -> bool:
@@ -171,8 +178,9 @@ def _chat(message: Any) -> Shape:
     if role == "tool":
         result_id = _string_or_none(message.get("tool_call_id"))
         _string_or_none(message.get("name"))
+        _string_or_none(message.get("tool_name"))
         _plain_parts(content)
-        return Shape(1, empty=int(not content), result_id=result_id)
+        return Shape(1, result_id=result_id)
     _need(role in ("user", "system", "developer"))
     _chat_content(tally, content)
     return tally.shape()
@@ -184,9 +192,7 @@ def _chat_assistant(tally: Tally, message: dict[str, Any], content: Any) -> None
         tally.reasoning += sum(message.get(name) is not None for name in OPAQUE_MEMBERS)
         tally.reasoning += holds_reasoning(message.get(ROUTER_FIELDS))
     calls = message.get("tool_calls")
-    if content == "" and calls is not None:
-        tally.empty += 1
-    else:
+    if content != "" or calls is None:
         _chat_content(tally, content)
     refusal = _string_or_none(message.get("refusal"))
     if refusal:
@@ -216,37 +222,52 @@ def _chat_content(tally: Tally, content: Any) -> None:
 
 
 def _anthropic(content: Any) -> Shape:
-    tally, result_id = Tally(), None
+    tally = Tally()
     if isinstance(content, str):
         tally.part(content)
         return tally.shape()
     _need(isinstance(content, list))
-    for block in content:
-        kind = block.get("type") if isinstance(block, dict) else None
-        _need(isinstance(kind, str) and kind != "")
-        if kind == "text":
-            _need(isinstance(block.get("text"), str))
-            tally.part(block["text"])
-        elif kind == "tool_use":
-            _need(isinstance(block.get("name"), str))
-            broken = not isinstance(block.get("input"), dict)
-            tally.call(_string_or_none(block.get("id")), block["name"], broken=broken)
-        elif kind == "tool_result":
-            result_id = _string_or_none(block.get("tool_use_id"))
-            _need(result_id is not None and block.get("is_error") in (None, True, False))
-            _string_or_none(block.get("name"))
-            _plain_parts(block.get("content"))
-            tally.single()
-        elif kind in OPAQUE_TYPES:
-            tally.reasoning += 1
-        else:
-            _need(kind not in ("tool_call", "image", "document", "file"))
-            tally.part()
-    return tally.shape(result_id)
+    results = [name for block in content if (name := _anthropic_block(tally, block)) is not None]
+    return tally.shape(results[0] if results else None)
+
+
+def _anthropic_block(tally: Tally, block: Any) -> str | None:
+    """Count one block; gives the call id of a result."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    _need(isinstance(kind, str))
+    if kind == "text":
+        _need(isinstance(block.get("text"), str))
+        tally.part(block["text"])
+    elif kind == "tool_use":
+        _need(isinstance(block.get("name"), str))
+        call_id = _string_or_none(block.get("id"))
+        tally.call(call_id, block["name"], broken=_is_broken_value(block.get("input")))
+    elif kind == "tool_result":
+        result_id = _string_or_none(block.get("tool_use_id"))
+        # By identity: 0 and 1 equal the flags and are none.
+        _need(result_id is not None and any(block.get("is_error") is flag for flag in _FLAGS))
+        _string_or_none(block.get("name"))
+        _plain_parts(block.get("content"))
+        tally.single()
+        return result_id
+    elif kind in OPAQUE_TYPES:
+        tally.reasoning += 1
+    else:
+        _need(kind in _FOREIGN_BLOCKS)
+        tally.part()
+    return None
+
+
+def _is_broken_value(arguments: Any) -> bool:
+    """Whether arguments that stand as a value, or as the text of one, could not go on a wire."""
+    if isinstance(arguments, str):
+        return is_broken(arguments)
+    return arguments is not None and not isinstance(arguments, dict)
 
 
 def _responses(items: list[Any]) -> Shape:
-    tally, result_id = Tally(), None
+    tally = Tally()
+    result_id: str | None = None
     for item in items:
         kind = item.get("type") if isinstance(item, dict) else None
         _need(isinstance(item, dict) and (kind is None or isinstance(kind, str)))
@@ -256,17 +277,18 @@ def _responses(items: list[Any]) -> Shape:
             tally.reasoning += 1
         elif kind == "function_call":
             call_id, name, arguments = item.get("call_id"), item.get("name"), item.get("arguments")
-            _need(isinstance(call_id, str) and isinstance(name, str) and isinstance(arguments, str))
+            _need(isinstance(call_id, str) and _is_name(name) and isinstance(arguments, str))
             tally.call(call_id, name, broken=is_broken(arguments))
         elif kind == "custom_tool_call":
             # What such a tool is given is free text.
             call_id, name = item.get("call_id"), item.get("name")
-            _need(isinstance(call_id, str) and isinstance(name, str))
+            _need(isinstance(call_id, str) and _is_name(name))
             _need(isinstance(item.get("input"), str))
             tally.call(call_id, name, broken=False)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            result_id = _string_or_none(item.get("call_id"))
-            _need(result_id is not None and isinstance(item.get("output"), str | None))
+            call_id = _string_or_none(item.get("call_id"))
+            _need(call_id is not None and isinstance(item.get("output"), str | None))
+            result_id = call_id if result_id is None else result_id
             tally.single()
         elif kind == "message" or not kind:
             _responses_message(tally, item)
@@ -274,6 +296,11 @@ def _responses(items: list[Any]) -> Shape:
             _need(kind.removesuffix("_output") not in CALL_ARGUMENTS)
             tally.part()
     return tally.shape(result_id)
+
+
+def _is_name(name: Any) -> bool:
+    """Whether a call names its tool; else the decoder names it by its type."""
+    return isinstance(name, str) and name != ""
 
 
 def _responses_message(tally: Tally, item: dict[str, Any]) -> None:

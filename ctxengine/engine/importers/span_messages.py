@@ -13,8 +13,15 @@ from typing import NamedTuple
 from ctxengine.engine.importers.ai_sdk_parts import sdk_calls
 from ctxengine.engine.importers.dialect import Turn, array_at, joined, object_at, text_at
 from ctxengine.engine.importers.exchanges import DIALECTS
+from ctxengine.engine.importers.instructions import system_text
 from ctxengine.engine.importers.loose import loose_turns, role_of_message
-from ctxengine.engine.importers.plain_message import is_message_object, with_members
+from ctxengine.engine.importers.members import first_given
+from ctxengine.engine.importers.plain_message import (
+    INPUT,
+    is_message_object,
+    role_of,
+    with_members,
+)
 from ctxengine.engine.importers.transcript import ForeignTool
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
 
@@ -151,12 +158,12 @@ def holds_messages(body: Node | None) -> bool:
 
 
 def speaks(node: Node) -> bool:
-    """Whether a value is a message: it has a role, or is a message some framework printed or wrapped."""
+    """Whether a value is a message: it names a role, or is a message some framework printed or wrapped."""
     if node.kind is NodeKind.STRING:
         return _SHOWN.match(node.text() or "") is not None
     if is_message_object(node):
         return True
-    return text_at(node, "role") is not None and not is_definition(node)
+    return role_of(node) is not None and not is_definition(node)
 
 
 def is_definition(node: Node) -> bool:
@@ -169,7 +176,7 @@ def is_definition(node: Node) -> bool:
 
 def tools_among(definitions: Iterable[Node]) -> list[ForeignTool]:
     """The tools that such values define."""
-    return tools_of(parse(joined(n for d in definitions if (n := d.get("content")) is not None)))
+    return tools_of(parse(joined(n for d in definitions if (n := first_given(d, "content")))))
 
 
 def tools_of(value: Node | None) -> list[ForeignTool]:
@@ -181,23 +188,13 @@ def tools_of(value: Node | None) -> list[ForeignTool]:
     return list(DIALECTS["openai_chat"].request(parse(f'{{"messages":[],"tools":{listed}}}')).tools)
 
 
-def instructions_of(value: Node | None) -> str:
-    """System instructions as the conventions write them: a text, or parts."""
-    if value is None or value.kind is NodeKind.NULL:
-        return ""
-    if value.kind is NodeKind.STRING:
-        return value.text() or ""
-    texts = [text_at(part, "content") or text_at(part, "text") or "" for part in value]
-    return "\n".join(text for text in texts if text)
-
-
 def answer_turns(body: Node) -> list[Turn]:
     """What a model said, in whatever form; nothing where it said nothing."""
     if body.kind is NodeKind.STRING:
         nothing = (body.text() or "") in ("", "None")
         return [] if nothing else _answer([_message(body, "assistant")])
     calls = sdk_calls(body)
-    words = body.get("text") or body.get("content") if body.kind is NodeKind.OBJECT else None
+    words = first_given(body, "text", "content")
     words = words if words is not None and words.kind is NodeKind.STRING else None
     if not calls and array_at(body, "toolCalls"):
         # Calls of another form than theirs: the whole answer stands as it was written.
@@ -225,21 +222,38 @@ def _parts_of(body: Node) -> list[Node]:
 
 def _voiced(node: Node) -> Node:
     """An answer with calls that names no role is the model's."""
-    if text_at(node, "role") is not None or not array_at(node, "tool_calls"):
+    if role_of(node) not in (None, INPUT) or not array_at(node, "tool_calls"):
         return node
-    text = text_at(node, "text") if node.get("content") is None else None
+    text = text_at(node, "text") if first_given(node, "content") is None else None
     words = {} if text is None else {"content": text}
     return with_members(node, {"role": "assistant", **words})
 
 
 def _answer(messages: list[Node]) -> list[Turn]:
-    return [turn._replace(role="assistant") for turn in loose_turns(messages)]
+    """What stands in an answer is the model's or a tool's, whatever role it names.
+
+    Where the model speaks in it under its own name, what others said is input: an answer may hold a whole conversation.
+    """
+    turns = loose_turns(messages)
+    speaks_itself = any(turn.role == "assistant" for turn in turns)
+    return [turn._replace(role=_role_in_answer(turn.role, speaks_itself)) for turn in turns]
+
+
+def _role_in_answer(role: str, speaks_itself: bool) -> str:
+    if role == "tool":
+        return role
+    return INPUT if role in ("user", "system") and speaks_itself else "assistant"
 
 
 def system_of(body: Node) -> list[Node]:
     """The system text that stands beside the messages of a body, as a message."""
-    system = instructions_of(value_of(body.get("system")))
+    system = system_text(value_of(body.get("system"))).text
     return [_written("system", system)] if system else []
+
+
+def unread_system_of(body: Node) -> tuple[Node, ...]:
+    """What stands there and is no text."""
+    return system_text(value_of(body.get("system"))).unread
 
 
 def _is_prose(node: Node) -> bool:

@@ -18,6 +18,7 @@ from ctxengine.engine.importers.draft import SessionDraft
 from ctxengine.engine.importers.exchanges import DIALECTS
 from ctxengine.engine.importers.openai_chat import add_chat_message, chat_turns
 from ctxengine.engine.importers.openai_responses import add_items, add_other, item_turns
+from ctxengine.engine.importers.swe_steps import messages_of_steps
 from ctxengine.engine.importers.texts import time_of_epoch
 from ctxengine.engine.importers.transcript import EntryType, Transcript
 from ctxengine.engine.lexeme import LexemeError, Node, NodeKind, parse
@@ -35,7 +36,7 @@ def read_trajectory(root: Node) -> Transcript:
     draft.model = _model_of(root)
     history = array_at(root, "history")
     steps = array_at(root, "trajectory")
-    _conversation(draft, history or _messages_of(steps), _is_demonstration)
+    _conversation(draft, history or messages_of_steps(draft, steps), _is_demonstration)
     for number, _ in enumerate(steps if history else (), 1):
         detail = "Steps of the trajectory; they repeat the history."
         draft.leave_many("trajectory_step", f"step {number}", detail)
@@ -141,14 +142,3 @@ def _first_call_id(turn: Turn) -> str | None:
 def _is_demonstration(message: Node) -> bool:
     flag = message.get("is_demo")
     return flag is not None and flag.kind is NodeKind.TRUE
-
-
-def _messages_of(steps: list[Node]) -> list[Node]:
-    """A trajectory without history: each step's answer and what was observed."""
-    messages: list[Node] = []
-    for step in steps:
-        for role, member in (("assistant", "response"), ("user", "observation")):
-            text = step.get(member)
-            if text is not None and text.kind is NodeKind.STRING:
-                messages.append(parse(f'{{"role":"{role}","content":{text.raw}}}'))
-    return messages

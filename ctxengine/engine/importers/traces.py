@@ -21,7 +21,9 @@ from ctxengine.engine.importers.dialect import (
     text_at,
 )
 from ctxengine.engine.importers.exchanges import DIALECTS
+from ctxengine.engine.importers.instructions import system_text
 from ctxengine.engine.importers.loose import LooseMessages, loose_turns
+from ctxengine.engine.importers.members import first_given
 from ctxengine.engine.importers.pieces import Result, add_result, result_text
 from ctxengine.engine.importers.span_messages import (
     answer_turns,
@@ -35,6 +37,7 @@ from ctxengine.engine.importers.span_messages import (
     speaks,
     system_of,
     tools_among,
+    unread_system_of,
     value_of,
 )
 from ctxengine.engine.importers.transcript import (
@@ -69,6 +72,8 @@ class Span(NamedTuple):
     tools: Sequence[ForeignTool] = ()
     new_from: int | None = None
     """Index of the first message of the request that no earlier span gave; None when the span does not say."""
+    unread: Sequence[Node] = ()
+    """Values in the place of its instructions that are none."""
 
 
 class Asked(NamedTuple):
@@ -226,13 +231,16 @@ def _asked(span: Span) -> Asked:
     if answer is not None and answer.kind is NodeKind.OBJECT and array_at(answer, "output"):
         dialect: Dialect = DIALECTS["openai_responses"]
         items = f'{{"input":{body.raw if body is not None else "[]"}}}'
+        told = system_text(answer.get("instructions"))
         asked = dialect.request(parse(items))._replace(
-            instructions=text_at(answer, "instructions") or "", tools=span.tools
+            model=span.model, instructions=told.text, tools=span.tools, unread=told.unread
         )
-        return Asked(dialect, asked._replace(model=span.model))
+        return Asked(dialect, asked)
     if body is None or body.kind is NodeKind.NULL:
-        return Asked(_LOOSE, Request([], span.model, span.instructions, span.tools))
-    if body.kind is NodeKind.OBJECT and body.get("contents") is not None:
+        return Asked(
+            _LOOSE, Request([], span.model, span.instructions, span.tools, unread=span.unread)
+        )
+    if body.kind is NodeKind.OBJECT and first_given(body, "contents") is not None:
         google = DIALECTS["google_generate_content"]
         return Asked(google, google.request(body))
     if body.kind is NodeKind.OBJECT and array_at(body, "messages"):
@@ -241,22 +249,25 @@ def _asked(span: Span) -> Asked:
             return Asked(anthropic, anthropic.request(body), beside_messages(body))
         tools = DIALECTS["openai_chat"].request(body).tools
         messages = [*system_of(body), *array_at(body, "messages"), *beside_messages(body)]
-        return _loose(span, messages, tools)
+        return _loose(span, messages, tools, unread_system_of(body))
     prompt = prompt_of(body)
     return _loose(span, [*messages_of(body), *(prompt.rest if prompt is not None else ())], ())
 
 
-def _loose(span: Span, messages: list[Node], tools: Sequence[ForeignTool]) -> Asked:
+def _loose(
+    span: Span, messages: list[Node], tools: Sequence[ForeignTool], unread: Sequence[Node] = ()
+) -> Asked:
     """Messages of any framework; tool definitions that stand among them are definitions."""
     spoken = [node for node in messages if speaks(node)]
     defined = [node for node in messages if is_definition(node)]
-    unread = [node for node in messages if not speaks(node) and not is_definition(node)]
+    odd = [node for node in messages if not speaks(node) and not is_definition(node)]
     turns = loose_turns(spoken)
     declared = [*tools, *tools_among(defined), *span.tools]
     first = turns[0].role if turns else ""
     # Many exporters give the instructions twice: as the first message, and beside the messages.
     instructions = "" if first == "system" else span.instructions
-    return Asked(_LOOSE, Request(turns, span.model, instructions, declared), unread)
+    asked = Request(turns, span.model, instructions, declared, unread=(*unread, *span.unread))
+    return Asked(_LOOSE, asked, odd)
 
 
 def _is_anthropic(body: Node, answer: Node | None) -> bool:
@@ -265,14 +276,15 @@ def _is_anthropic(body: Node, answer: Node | None) -> bool:
     if any(map(_is_no_anthropic_message, array_at(body, "messages"))):
         return False
     schemas = (object_at(tool, "input_schema") for tool in array_at(body, "tools"))
-    return told or body.get("system") is not None or any(schema is not None for schema in schemas)
+    system = first_given(body, "system")
+    return told or system is not None or any(schema is not None for schema in schemas)
 
 
 def _is_no_anthropic_message(message: Node) -> bool:
     """Whether a message is of a form that the Messages API refuses: other roles, or calls as the AI SDK writes them."""
     parts = array_at(message, "content")
-    return text_at(message, "role") in ("tool", "system", "developer") or any(
-        part.get("toolCallId") is not None for part in parts
+    return text_at(message, "role") not in ("user", "assistant") or any(
+        first_given(part, "toolCallId") is not None for part in parts
     )
 
 
@@ -348,12 +360,19 @@ def _answered(span: Span, dialect: Dialect) -> Answer | None:
     if answer is None and dialect is _LOOSE and _is_object(body):
         answer = DIALECTS["openai_chat"].answer(body)
     if answer is not None:
-        return answer._replace(facts=_merged(answer.facts, facts))
+        known = answer.facts
+        told = known._replace(model=known.model or facts.model, usage=known.usage or facts.usage)
+        return answer._replace(facts=told)
     turns = answer_turns(body)
     if not turns:
         return None
     if dialect is DIALECTS["anthropic_messages"]:
-        turns = anthropic_turns(turn.node for turn in turns)
+        # A tool's message is read as the result that it is; anybody else's as whose it was found to be.
+        read = anthropic_turns(turn.node for turn in turns)
+        roles = (None if turn.role == "tool" else turn.role for turn in turns)
+        turns = [
+            turn._replace(role=role or turn.role) for turn, role in zip(read, roles, strict=True)
+        ]
     reason = text_at(turns[0].node, "finish_reason")
     return Answer(turns, facts._replace(stop_reason=reason))
 
@@ -362,14 +381,10 @@ def _is_object(body: Node) -> bool:
     return body.kind is NodeKind.OBJECT
 
 
-def _merged(known: Facts, given: Facts) -> Facts:
-    return known._replace(model=known.model or given.model, usage=known.usage or given.usage)
-
-
 def _inner(node: Node | None) -> Node | None:
     """What a tool gave, without the frame of its exporter."""
     value = value_of(node)
-    content = value.get("content") if value is not None else None
+    content = first_given(value, "content")
     parts = list(content) if content is not None and content.kind is NodeKind.ARRAY else []
     if len(parts) == 1 and text_at(parts[0], "text") is not None:
         return parts[0].get("text")

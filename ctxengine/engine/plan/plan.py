@@ -137,6 +137,11 @@ class Plan(BaseModel):
         """Tools left out of the roster, by name."""
         return sorted(tool.name for tool in self.tools if tool.group == "skipped")
 
+    @property
+    def pinned_names(self) -> frozenset[str]:
+        """Ledger names of the tools that a model may know."""
+        return frozenset(tool.name for tool in self.tools if tool.model_visible)
+
     def tool(self, name: str) -> PinnedTool | None:
         """The pinned tool of that ledger name."""
         return next((tool for tool in self.tools if tool.name == name), None)

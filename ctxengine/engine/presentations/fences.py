@@ -15,7 +15,7 @@ from ctxengine.engine.presentations.payload import canonical_payload, payload_sh
 
 FENCE_WORD = "card"
 MAX_FENCES = 12
-"""Fences of one response that are read."""
+"""Fences of one response that are looked at as cards; the log says how many stand behind them."""
 
 _OPENS = re.compile(
     r"[ ]{0,3}```[ \t]*" + FENCE_WORD + r"(?:[ \t:]+(?P<type>[\w.-]{1,100}))?[ \t]*"
@@ -44,14 +44,7 @@ class _Block(NamedTuple):
 
 def fences_in(text: str) -> tuple[Fence, ...]:
     """The fences of a message that hold a JSON object, in order; anything else is plain text."""
-    found = []
-    for block in _blocks(text):
-        fence = _read(block)
-        if fence is not None:
-            found.append(fence)
-        if len(found) == MAX_FENCES:
-            break
-    return tuple(found)
+    return tuple(fence for block in _blocks(text) if (fence := _read(block)) is not None)
 
 
 def without_shown(text: str, shown: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,7 +25,7 @@ from ctxengine.engine.trust.model_view import model_view
 from ctxengine.engine.trust.truncation import truncate_text
 from ctxengine.engine.turns.turn import Turn
 
-CARD_VERSION = "card@3"
+CARD_VERSION = "card@4"
 
 CARDS_FRAME_TOKENS = 140
 """Upper bound of what frame, end mark and one envelope add to consecutive cards (tokens)."""
@@ -54,6 +55,8 @@ class TraceLine(BaseModel):
     """What the result looks like; see `evidence.digest.Shape`."""
     chars: int = 0
     is_error: bool = False
+    trust: Trust = Trust.MODEL
+    """Of its arguments: lower where the model may have taken them from findings that nobody here can read."""
 
 
 class PresentationLine(BaseModel):
@@ -103,7 +106,7 @@ class TurnCard(BaseModel):
     asked: str
     asked_trust: Trust
     did: tuple[TraceLine, ...]
-    """Names and arguments are the model's words."""
+    """Names and arguments are the model's words, each trusted as its line says."""
     more_calls: int = 0
     """Calls beyond those listed."""
     more_evidence: tuple[str, ...] = ()
@@ -122,7 +125,7 @@ class TurnCard(BaseModel):
         """Lowest of its fields."""
         levels = [self.asked_trust, self.narration_trust]
         levels += [line.trust for line in self.presentations]
-        return lowest([*levels, Trust.MODEL] if self.did else levels)
+        return lowest([*levels, *(line.trust for line in self.did)])
 
 
 def card_of(
@@ -133,6 +136,7 @@ def card_of(
     narration: str | None = None,
     narration_trust: Trust = Trust.MODEL,
     arguments: Mapping[str, str] | None = None,
+    trusts: Mapping[str, Trust] = MappingProxyType({}),
     presentations: Sequence[PresentationLine] = (),
     reading: ReadingKey | None = None,
 ) -> TurnCard:
@@ -144,6 +148,7 @@ def card_of(
         narration: the answer with what it repeats of untrusted evidence taken out (design 7.2); the turn's own where None.
         narration_trust: PLATFORM where the platform ended the turn with words of its own.
         arguments: the same for the arguments of its calls, by item id; their own where it is missing.
+        trusts: how far these are trusted, by item id; as the model's words where it is missing.
         presentations: what it showed the user, in order.
         reading: how its directive was read.
     """
@@ -160,7 +165,12 @@ def card_of(
         if turn.directives
         else Trust.MODEL,
         did=tuple(
-            _trace(call, result, own.get(str(call.id), call.arguments or ""))
+            _trace(
+                call,
+                result,
+                own.get(str(call.id), call.arguments or ""),
+                trusts.get(str(call.id), Trust.MODEL),
+            )
             for call, result in exchanges[:_MAX_TRACE_LINES]
         ),
         more_calls=max(0, len(exchanges) - _MAX_TRACE_LINES),
@@ -175,7 +185,7 @@ def card_of(
 
 
 def short_form(text: str) -> str:
-    """The text verbatim when short, else its first sentence with a count of the words behind it. Secrets are masked."""
+    """The text verbatim when short, else its first sentence and how much more there is. Secrets are masked."""
     clean = model_view(redact(text).text).strip()
     words = clean.split()
     if len(words) <= SHORT_WORDS and len(clean) <= _MAX_SENTENCE_CHARS:
@@ -183,8 +193,11 @@ def short_form(text: str) -> str:
     match = _SENTENCE.match(clean)
     sentence = (match[1] or match[2] or clean) if match else clean
     sentence = truncate_text(sentence.strip(), _MAX_SENTENCE_CHARS)
-    more = max(0, len(words) - len(sentence.split()))
-    return f"{sentence} [... {more:,} more words]" if more else sentence
+    if more := max(0, len(words) - len(sentence.split())):
+        return f"{sentence} [... {more:,} more words]"
+    # Of a script without blanks, or one long line, no word is missing, and yet most of it may be.
+    left = len(clean) - len(sentence)
+    return f"{sentence} [... {left:,} more characters]" if left > 0 else sentence
 
 
 def card_text(card: TurnCard) -> str:
@@ -256,14 +269,14 @@ def _shown(line: PresentationLine) -> PresentationLine:
     return line.model_copy(update=clean)
 
 
-def _trace(call: Item, result: Item | None, arguments: str) -> TraceLine:
+def _trace(call: Item, result: Item | None, arguments: str, trust: Trust) -> TraceLine:
     plain = _BLANKS.sub(" ", model_view(redact(arguments).text)).strip()
     short = truncate_text(plain, _MAX_ARGUMENT_CHARS)
     if len(short) < len(plain):
         short += "..."
     name = model_view(call.name or "")
     if result is None:
-        return TraceLine(name=name, arguments=short)
+        return TraceLine(name=name, arguments=short, trust=trust)
     text = text_of_item(result)
     digest = digest_of(text, reference=str(result.id), is_error=result.is_error)
     return TraceLine(
@@ -273,6 +286,7 @@ def _trace(call: Item, result: Item | None, arguments: str) -> TraceLine:
         shape=digest.shape.value,
         chars=len(text),
         is_error=result.is_error,
+        trust=trust,
     )
 
 

@@ -5,11 +5,13 @@ The event's payload is what a planner needs of every turn; its body is the card.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, overload
 
 from ctxengine.engine.events import EventType
+from ctxengine.engine.evidence.digest import CURRENT_DIGESTS, FIRST_DIGESTS
 from ctxengine.engine.history.turn_costs import TurnCost
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.log.records import EventRecord
@@ -80,6 +82,12 @@ class ClosedTurns(NamedTuple):
             for unit, digests in event.payload.get("repeats", {}).items()
         }
 
+    def digests_at(self, sequence: EventSeq) -> int:
+        """Version of the digests that the turn of a unit shows; the current one for a turn that is not closed yet."""
+        place = bisect_right(self.events, sequence, key=_first) - 1
+        event = self.events[place] if place >= 0 else None
+        return digests_noted(event if event and sequence <= event.payload["last"] else None)
+
     def event(self, number: int) -> EventRecord | None:
         """The event of a turn; None where no turn of that number is closed."""
         return self.events[number - 1] if 1 <= number <= len(self.events) else None
@@ -102,6 +110,18 @@ def _costs(events: Iterable[EventRecord]) -> tuple[TurnCost, ...]:
 _cost = itemgetter("number", "first", "last", "tokens_full", "tokens_card", "tokens_open")
 """Of an event's payload, in the order of `TurnCost`."""
 _payload = attrgetter("payload")
+
+
+def _first(event: EventRecord) -> EventSeq:
+    return EventSeq(event.payload["first"])
+
+
+def digests_noted(event: EventRecord | None) -> int:
+    """Version of digests that a turn's close noted; older closes noted none. The current one where no turn is closed."""
+    if event is None:
+        return CURRENT_DIGESTS
+    version: int = event.payload.get("digests", FIRST_DIGESTS)
+    return version
 
 
 def cards_of(

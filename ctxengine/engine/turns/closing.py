@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.digest import CURRENT_DIGESTS
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.presentations.fences import without_shown
 from ctxengine.engine.trust.levels import Trust, lowest
@@ -69,6 +70,7 @@ def closing_of(
         narration=narration,
         narration_trust=trust,
         arguments=words.arguments,
+        trusts=words.trust,
         presentations=[_line(shown) for shown in presentations],
         reading=reading,
     )
@@ -143,6 +145,7 @@ def _draft(
             "outcome": card.outcome,
             "trust": card.trust.value,
             "version": card.version,
+            "digests": CURRENT_DIGESTS,
         }
         | ({"bare": True} if bare else {})
         | (
@@ -158,7 +161,7 @@ def _narration(turn: Turn, words: OwnWords, outcome: str) -> tuple[str, Trust]:
     said = words.narration_of(turn)
     if turn.statement and (outcome == "degraded" or not said):
         return turn.statement, Trust.PLATFORM
-    return said, Trust.MODEL
+    return said, words.narration_trust_of(turn)
 
 
 def _line(shown: PresentationRecord) -> PresentationLine:

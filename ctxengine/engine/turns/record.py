@@ -9,15 +9,15 @@ Calls and results stay real pairs, since later turns imitate what the assistant'
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.derive import ENVELOPE_TOKENS, text_of_item
-from ctxengine.engine.evidence.digest import Shape, digest_of
+from ctxengine.engine.evidence.digest import CURRENT_DIGESTS, Shape, digest_of
 from ctxengine.engine.evidence.digest.make import reference_line
-from ctxengine.engine.ids import parse_item_id
+from ctxengine.engine.ids import EventSeq, parse_item_id
 from ctxengine.engine.items import (
     FilePart,
     ForeignPart,
@@ -78,21 +78,33 @@ def closed_record(
     *,
     once: bool = True,
     repeats: Repeats = MappingProxyType({}),
+    digests: Callable[[EventSeq], int] | None = None,
 ) -> tuple[Unit, ...]:
     """The units of a closed turn with each result in its digest form, counted anew.
 
     Args:
         once: whether a card that a response shows twice stands once; it stood twice under plans of `working-set@1`.
         repeats: what the turn's close noted of fences that repeat a card of an earlier response.
+        digests: version of the digests that the turn of a unit shows, by the event that opens the unit, as its close noted;
+            None: the current one.
     """
     return tuple(
-        _closed(unit, counter, once=once, before=repeats.get(unit.sequence, ())) for unit in units
+        _closed(
+            unit,
+            counter,
+            once=once,
+            before=repeats.get(unit.sequence, ()),
+            digests=CURRENT_DIGESTS if digests is None else digests(unit.sequence),
+        )
+        for unit in units
     )
 
 
-def _closed(unit: Unit, counter: TokenCounter, *, once: bool, before: Collection[str]) -> Unit:
+def _closed(
+    unit: Unit, counter: TokenCounter, *, once: bool, before: Collection[str], digests: int
+) -> Unit:
     items = [
-        _digested(item, counter) if item.kind is ItemKind.TOOL_RESULT else item
+        _digested(item, counter, digests) if item.kind is ItemKind.TOOL_RESULT else item
         for item in (_told_once(unit.items, counter, before) if once else unit.items)
     ]
     return unit if items == list(unit.items) else unit_of(items)
@@ -162,10 +174,12 @@ def _without_repeats(item: Item, shown: set[str], counter: TokenCounter) -> Item
     )
 
 
-def _digested(item: Item, counter: TokenCounter) -> Item:
+def _digested(item: Item, counter: TokenCounter, digests: int) -> Item:
     """The result as its digest; itself where it is shorter. Its trust, its id and its size stay what they were."""
     media = [_media_line(part) for part in item.parts if not isinstance(part, TextPart)]
-    digest = digest_of(text_of_item(item), reference=str(item.id), is_error=item.is_error)
+    digest = digest_of(
+        text_of_item(item), reference=str(item.id), is_error=item.is_error, version=digests
+    )
     if digest.shape is Shape.WHOLE and not media:
         return item
     reference = [reference_line(str(item.id), item.bytes_len)] if media else []

@@ -25,7 +25,7 @@ class GuardVerdict:
     @property
     def stopped(self) -> bool:
         """Whether something followed from it."""
-        return self.verdict in {"repair", "closed"}
+        return self.verdict in {"withheld", "repair", "closed"}
 
 
 def verdicts_on(

@@ -110,6 +110,10 @@ _OF_SESSION = """
       SELECT f.recorded_at FROM event f
       WHERE f.tenant_id = s.tenant_id AND f.session_id = s.id AND f.sequence = 1))
     AND (e.type <> 'context.budget.pressure' OR coalesce((e.payload ->> 'fits')::boolean, true))
+    AND (e.type <> 'context.compacted' OR e.payload ->> 'reason' IS DISTINCT FROM 'working_set' OR EXISTS (
+      SELECT 1 FROM event p
+      WHERE p.tenant_id = e.tenant_id AND p.session_id = e.session_id AND p.type = 'context.working_set.planned'
+        AND p.sequence > e.sequence AND p.payload ->> 'packet' = e.sequence::text))
     AND (%(provider)s = '' OR s.provider = %(provider)s)
     AND (%(model)s = '' OR s.model = %(model)s OR s.provider || '/' || s.model = %(model)s)
     AND (%(engine)s = '' OR s.engine = %(engine)s)
@@ -118,7 +122,8 @@ _OF_SESSION = """
 """Events of the range, as the requests of it are chosen.
 
 An import records all its events at one moment, that of the first; whatever came after is live. Pressure that did not help
-led to no request: the step stands under `context.budget.exceeded` alone.
+led to no request: the step stands under `context.budget.exceeded` alone. A packet of a working set is a cache: it counts as a
+compaction once a plan shows it, at the moment it was written, so one in reserve or written ahead does not.
 """
 
 _EVENTS = """

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ctxengine.engine.budget.policy import BudgetPolicy
 from ctxengine.engine.plan.deferred_index import index_entry
 from ctxengine.engine.plan.plan import PinnedSkill, PinnedTool, Plan, plan_of
 from ctxengine.ledger.models import Body, PlanRow
@@ -129,6 +130,14 @@ def newest_epochs(tenant_id: UUID, session_id: UUID, *, size: int) -> tuple[Epoc
     """The newest epochs of a session, that many at most, newest first. One query."""
     rows = PlanRow.objects.filter(tenant_id=tenant_id, session_id=session_id).order_by("-epoch")
     return tuple(_line(row) for row in rows[:size])
+
+
+def inline_unit(tenant_id: UUID, session_id: UUID, epoch: int) -> str:
+    """The unit of the limit of one result under an epoch's policy: `bytes` or `characters`. One query."""
+    rows = PlanRow.objects.filter(tenant_id=tenant_id, session_id=session_id, epoch=epoch)
+    return BudgetPolicy.model_validate(
+        rows.values_list("policy", flat=True).get()
+    ).inline.unit.value
 
 
 def plan_detail(tenant_id: UUID, session_id: UUID, epoch: int) -> PlanDetail | None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ctxengine.engine.cache.predict import UNPREDICTED
 from ctxengine.engine.manifest import Budget, Manifest
 from ctxengine.ledger.models import PlanRow, RequestRow
 from ctxengine.ledger.queries.usage import Usage, usage_of
@@ -24,6 +25,21 @@ class CacheMarker:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheChange:
+    """Which bytes a request no longer repeats of the one before. Digests stand as before and after."""
+
+    part: str
+    """The first that differs: `model`, `tools`, `system` or `messages`; `prefix` where no more is known."""
+    wire_prefix: tuple[str, str]
+    fragment: int | None = None
+    """Place of the first message part that may differ, from 0: those before it are the same."""
+    segment: tuple[str, str] = ("", "")
+    """Of everything up to the end of the first segment that differs; empty where a request ends before."""
+    exact: bool = False
+    """Whether that very part differs; else it or one behind it."""
+
+
+@dataclass(frozen=True, slots=True)
 class CacheView:
     """Markers, prediction and warnings of a request."""
 
@@ -34,6 +50,10 @@ class CacheView:
     """Why less is read than the request before left, by prediction."""
     lost: int = 0
     """Raw counts of what is lost so."""
+    by: str = ""
+    """`provider` where its documents predict, `profile` where what was seen of the model does."""
+    changed: CacheChange | None = None
+    """None where no bytes changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +256,36 @@ def _neighbour(row: Mapping[str, Any] | None) -> Neighbour | None:
 
 def _cache(stored: dict[str, Any]) -> CacheView:
     predicted = stored.get("predicted") or {}
+    foreseen = foreseen_of(predicted)
     return CacheView(
         markers=tuple(
             CacheMarker(marker["name"], marker["ttl"], marker.get("after_fragment"))
             for marker in stored.get("markers", ())
         ),
-        predicted=Usage(predicted.get("fresh"), predicted.get("read"), predicted.get("write")),
+        predicted=Usage(foreseen.get("fresh"), foreseen.get("read"), foreseen.get("write")),
         warnings=tuple(stored.get("warnings", ())),
         cause=predicted.get("cause", ""),
         lost=predicted.get("lost", 0),
+        by=predicted.get("by", ""),
+        changed=_change(stored.get("changed")),
+    )
+
+
+def foreseen_of(predicted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The figures of a stored prediction; none where its noughts say that nothing was predicted."""
+    return {} if predicted.get("why") in UNPREDICTED else predicted
+
+
+def _change(stored: Mapping[str, Any] | None) -> CacheChange | None:
+    if not stored:
+        return None
+    prefix, segment = stored["wire_prefix_sha256"], stored["segment"]
+    return CacheChange(
+        stored["part"],
+        (prefix["before"], prefix["after"]),
+        segment["fragment"] if segment else None,
+        (segment["before"], segment["after"]) if segment else ("", ""),
+        exact=bool(segment and segment.get("exact")),
     )
 
 

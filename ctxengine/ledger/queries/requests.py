@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from ctxengine.ledger.models import RequestRow, SessionRow
 from ctxengine.ledger.queries.cached import CacheBound, cached_within, holds_trust, yielded
 from ctxengine.ledger.queries.paging import Cursor, Page, every_line, parse_cursor
+from ctxengine.ledger.queries.request import foreseen_of
 from ctxengine.ledger.queries.session import ran_classes
 from ctxengine.ledger.queries.sessions import agent_named, session_titles
 from ctxengine.ledger.queries.sums import told_figure, told_usage, unusable_usage
@@ -42,7 +43,7 @@ class RequestFilter:
     verdict: str = ""
     """Class of the verdict on its cache; `none` for answered requests without one."""
     cause: str = ""
-    """Cause of that verdict."""
+    """Cause of that verdict; one that predicted nothing is listed only where `verdict` asks for such."""
     disagreement: bool = False
     """Only requests whose provider names another reason for a cache miss."""
     usage: str = ""
@@ -232,6 +233,9 @@ def _by_outcome(rows: QuerySet[RequestRow], where: RequestFilter) -> QuerySet[Re
         rows = rows.filter(verdict__class=where.verdict)
     if where.cause:
         rows = rows.filter(verdict__cause=where.cause)
+        if where.verdict != "unpredicted":
+            # As the metrics count a cause: of what nobody predicted, nothing can have been lost.
+            rows = rows.exclude(verdict__class="unpredicted")
     if where.disagreement:
         rows = rows.filter(verdict__disagreement=True)
     if where.usage:
@@ -258,7 +262,7 @@ def _matches(word: str) -> Q:
 
 
 def _line(row: dict[str, Any], titles: dict[UUID, str]) -> RequestLine:
-    predicted = row["cache__predicted"] or {}
+    predicted = foreseen_of(row["cache__predicted"] or {})
     return RequestLine(
         id=row["id"],
         session_id=row["session_id"],

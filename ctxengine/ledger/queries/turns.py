@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import F, Q, Window
+from django.db.models.functions import Lag, RowNumber
+
 from ctxengine.ledger.models import UnitRow
 
 
@@ -43,3 +46,19 @@ def turn_spans(tenant: UUID | str, session: UUID | str) -> tuple[TurnSpan, ...]:
     if newest:
         spans.append(TurnSpan(len(spans) + 1, first, newest, opened_by))
     return tuple(spans)
+
+
+def turns_from(tenant: UUID | str, session: UUID | str, first: int = 0) -> int:
+    """How many turns begin at this place or behind it; counted where the units are, split as `turn_spans` splits them.
+
+    Args:
+        first: event that opens a turn; 0 for the session's first.
+    """
+    units = UnitRow.objects.filter(tenant_id=tenant, session_id=session, sequence__gte=first)
+    in_order = F("sequence").asc()
+    placed = units.annotate(
+        place=Window(RowNumber(), order_by=in_order),
+        run_before=Window(Lag("run_id"), order_by=in_order),
+    )
+    goes_on = Q(run_id__isnull=False, run_before__isnull=False, run_before=F("run_id"))
+    return placed.filter(Q(place=1) | Q(kind__in=sorted(_OPENING)) & ~goes_on).count()

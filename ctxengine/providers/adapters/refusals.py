@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from ctxengine.providers.adapters.contract import ProviderError
-from ctxengine.providers.failures import Failure, read_failure, status_in_stream, words_of
+from ctxengine.providers.failures import Failure, read_failure, status_in_stream
+from ctxengine.providers.spoken import words_of
 
 MOST_RETRY_AFTER_S = 3_600.0
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')

@@ -35,6 +35,9 @@ def compact_by_hand(*, actor: Actor, session: SessionRow, spec: Compact) -> Comp
             raise ServiceError(
                 "nothing_to_compact", 409, "No settled turn stands in front of the recent ones."
             )
+        error = uncallable(work, native=situation.native)
+        if error is not None:
+            raise error
         if spec.preview:
             return Compacted(
                 "previewed",
@@ -43,9 +46,6 @@ def compact_by_hand(*, actor: Actor, session: SessionRow, spec: Compact) -> Comp
                 replaced_through=work.covered.cut - 1,
                 depth=1,
             )
-        error = uncallable(work, native=situation.native)
-        if error is not None:
-            raise error
     except CompactionError as error:
         raise refused(error) from error
     wanted = WantedCheckpoint(

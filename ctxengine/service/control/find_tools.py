@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
-from ctxengine.engine.control.find import matching, schemas_text, schemas_trust
+from ctxengine.engine.control.find import MOST_FOUND, matching, schemas_text, schemas_trust
 from ctxengine.engine.control.table import ControlTool
 from ctxengine.engine.events import EventDraft, EventType
 from ctxengine.engine.lexeme import parse
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.service.calls import authority_of
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
+from ctxengine.service.tool_terms import known_terms
 
 
 def answer_find_tools(call: ControlCall) -> ControlAnswer:
@@ -29,7 +30,8 @@ def answer_find_tools(call: ControlCall) -> ControlAnswer:
         if tool.name not in authority.revoked
         and (authority.scopes is None or set(tool.required_scopes) <= authority.scopes)
     ]
-    found = matching(open_ones, query)
+    matched = matching(open_ones, query, terms=known_terms)
+    found, others = matched[:MOST_FOUND], matched[MOST_FOUND:]
     draft = EventDraft(
         type=EventType.TOOLS_FOUND,
         trust=Trust.PLATFORM,
@@ -41,8 +43,13 @@ def answer_find_tools(call: ControlCall) -> ControlAnswer:
         detail = "No listed tool is about that. Search with other words, or go on without it."
         return ControlAnswer(json.dumps({"tools": [], "detail": detail}), drafts=[draft])
     return ControlAnswer(
-        schemas_text(found, caller=caller),
-        trust=schemas_trust(found),
+        schemas_text(
+            found,
+            caller=caller,
+            others=others,
+            finder=call.plan.wire_name(ControlTool.FIND_TOOLS) or ControlTool.FIND_TOOLS.value,
+        ),
+        trust=schemas_trust(matched),
         source="find_tools",
         drafts=[draft],
     )

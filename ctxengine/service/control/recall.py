@@ -8,14 +8,18 @@ from ctxengine.engine.control.recall import (
     MAX_CHARS,
     Recallable,
     RecallWish,
+    Room,
     WishFault,
-    part_of,
     read_recall,
+    room_for,
+    within,
 )
 from ctxengine.engine.derive import text_of_item
 from ctxengine.engine.events import EventType
 from ctxengine.engine.ids import EventSeq
 from ctxengine.engine.items import Item
+from ctxengine.engine.plan.plan import Plan
+from ctxengine.engine.run_input import fixed_frame
 from ctxengine.engine.trust.levels import lowest
 from ctxengine.engine.turns.presentation import PresentationRecord, records_of
 from ctxengine.engine.turns.reopened import record_text
@@ -24,6 +28,7 @@ from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.queries.turns import turn_spans
 from ctxengine.service.control.answers import ControlAnswer, ControlCall
 from ctxengine.service.left_out import LeftOut
+from ctxengine.service.wiring import counter_of
 
 __all__ = ["MAX_CHARS", "answer_recall", "recalled"]
 
@@ -33,28 +38,39 @@ LEFT_OUT = "This was left out by an operator; go on without it."
 
 def answer_recall(call: ControlCall) -> ControlAnswer:
     """Answer one recall. What it quotes keeps its trust; what cannot be found is said plainly."""
-    return recalled(call.log, call.arguments, below=EventSeq(call.response_sequence))
+    room = room_of(call.plan, call.run.settings.get("factor_millionths", 1_000_000))
+    return recalled(call.log, call.arguments, below=EventSeq(call.response_sequence), room=room)
 
 
-def recalled(log: PostgresLog, arguments: str, *, below: EventSeq) -> ControlAnswer:
+def room_of(plan: Plan, factor_millionths: int) -> Room:
+    """What a request of this plan has for an answer."""
+    counter = counter_of(plan.provider, plan.model)
+    return room_for(fixed_frame(plan, factor_millionths), counter)
+
+
+def recalled(log: PostgresLog, arguments: str, *, below: EventSeq, room: Room) -> ControlAnswer:
     """What a call with these arguments gets of everything before `below`."""
     try:
         wish = read_recall(arguments)
     except WishFault as fault:
         return _refused(str(fault))
+    return _read(log, wish, below, room)
+
+
+def _read(log: PostgresLog, wish: RecallWish, below: EventSeq, room: Room) -> ControlAnswer:
     if wish.what is Recallable.TURN:
-        return _turn(log, wish, below)
+        return _turn(log, wish, below, room)
     sequence, ordinal = _place(wish.name)
     if sequence is None:
         return _refused("Give an item id such as 12.0 or an event number such as 12.")
     if not 1 <= sequence < below:
         return _refused(NO_SUCH_ID)
     if wish.what is Recallable.PRESENTATION:
-        return _presentation(log, wish, sequence)
+        return _presentation(log, wish, sequence, room)
     items = _items(log, sequence, ordinal)
     if not items:
-        return _presentation(log, wish, sequence)
-    return _answer(items, wish, LeftOut(log))
+        return _presentation(log, wish, sequence, room)
+    return _answer(items, wish, LeftOut(log), room)
 
 
 def _place(name: str) -> tuple[int | None, int | None]:
@@ -75,18 +91,20 @@ def _items(log: PostgresLog, sequence: int, ordinal: int | None) -> list[Item]:
     ]
 
 
-def _answer(items: Sequence[Item], wish: RecallWish, left_out: LeftOut) -> ControlAnswer:
+def _answer(
+    items: Sequence[Item], wish: RecallWish, left_out: LeftOut, room: Room
+) -> ControlAnswer:
     if left_out.any_of(str(item.id) for item in items):
         return _refused(LEFT_OUT)
     first = items[0]
     return ControlAnswer(
-        text=part_of("\n".join(text_of_item(item) for item in items), wish),
+        text=within(room, "\n".join(text_of_item(item) for item in items), wish),
         trust=lowest(item.trust for item in items),
         source=f"recall:{first.source or first.kind.value}",
     )
 
 
-def _turn(log: PostgresLog, wish: RecallWish, below: EventSeq) -> ControlAnswer:
+def _turn(log: PostgresLog, wish: RecallWish, below: EventSeq, room: Room) -> ControlAnswer:
     spans = turn_spans(log.tenant, log.session)
     number = int(wish.name) if wish.name.isdecimal() and len(wish.name) < 10 else 0
     if not 1 <= number <= len(spans) or spans[number - 1].first >= below:
@@ -95,13 +113,13 @@ def _turn(log: PostgresLog, wish: RecallWish, below: EventSeq) -> ControlAnswer:
     units = log.units(EventSeq(span.first), min(EventSeq(span.last + 1), below))
     turn = Turn(number, tuple(units))
     return ControlAnswer(
-        text=part_of(record_text(turn, left_out=LeftOut(log).items), wish),
+        text=within(room, record_text(turn, left_out=LeftOut(log).items), wish),
         trust=lowest(item.trust for item in turn.items),
         source="recall:turn",
     )
 
 
-def _presentation(log: PostgresLog, wish: RecallWish, sequence: int) -> ControlAnswer:
+def _presentation(log: PostgresLog, wish: RecallWish, sequence: int, room: Room) -> ControlAnswer:
     events = [
         event
         for event in log.events(after=EventSeq(sequence - 1), limit=1)
@@ -115,7 +133,7 @@ def _presentation(log: PostgresLog, wish: RecallWish, sequence: int) -> ControlA
     if LeftOut(log).bars(shown):
         return _refused(LEFT_OUT)
     return ControlAnswer(
-        text=part_of(shown.payload, wish), trust=shown.trust, source="recall:presentation"
+        text=within(room, shown.payload, wish), trust=shown.trust, source="recall:presentation"
     )
 
 

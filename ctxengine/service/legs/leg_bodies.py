@@ -111,6 +111,7 @@ def _tokens(
     derivation = Derivation(
         counter,
         foreign_as_pointer=bool(session.import_sha256),
+        inline=plan.policy.inline,
         whole_lines=session.engine in WINDOWED_ENGINES,
     )
     return kept.prefix[1] + body_tokens(request, derivation, kept.counted)

@@ -280,7 +280,8 @@ def _predictions(ended: Iterable[ends.Outcome]) -> Predictions:
             continue
         disagreements += outcome.requests if outcome.disagreed else 0
         _add(classes, outcome.verdict, outcome.requests, outcome.expected, outcome.reported)
-        if outcome.cause:
+        if outcome.cause and outcome.verdict != "unpredicted":
+            # Of what nobody predicted, nothing can have been lost.
             short = outcome.verdict == "shortfall"
             lost = outcome.expected - outcome.reported if short else 0
             _add(misses, outcome.cause, outcome.requests, outcome.requests if short else 0, lost)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctxengine.engine.control.arguments import faults_of
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.guards.judgement import Judgement
 from ctxengine.engine.lexeme import Node, is_json_object, parse
 from ctxengine.engine.plan.plan import PinnedTool
 from ctxengine.engine.presentations.fences import MAX_FENCES, Fence, fences_in
@@ -25,6 +27,9 @@ from ctxengine.engine.turns.presentation import Emitted, Origin
 from ctxengine.service.control.answers import ControlAnswer
 from ctxengine.service.run_facts import RunFacts
 
+TOO_MANY = "too_many_fences"
+"""Code of the note about fences behind the last that is read."""
+
 
 class Card(NamedTuple):
     """A payload that fits its schema."""
@@ -37,6 +42,14 @@ class Card(NamedTuple):
     def sha256(self) -> str:
         """What a second identical card is known by."""
         return payload_sha256(self.payload)
+
+
+class Unfit(NamedTuple):
+    """What is wrong with a payload that makes no card."""
+
+    code: str
+    text: str
+    """What the model is told: JSON text."""
 
 
 @dataclass(slots=True)
@@ -63,9 +76,9 @@ class CardDesk:
         """
         self.calls += 1
         card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
-        if isinstance(card, str):
-            return ControlAnswer(card, is_error=True)
-        known = self._known(card)
+        if isinstance(card, Unfit):
+            return ControlAnswer(card.text, is_error=True, drafts=[self.refusal(source, card.code)])
+        known = self._known(card.sha256)
         if known is not None:
             self.repeated += 1
             return ControlAnswer(
@@ -81,7 +94,7 @@ class CardDesk:
     ) -> list[EventDraft]:
         """The card of a call that the runtime carries out itself; nothing for one that does not fit."""
         card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
-        if isinstance(card, str) or self._known(card) is not None:
+        if isinstance(card, Unfit) or self._known(card.sha256) is not None:
             return []
         return [self._written(card, tool.name, source, "call", at)]
 
@@ -91,17 +104,19 @@ class CardDesk:
         *,
         at: int,
         refused: Callable[[PinnedTool, str], str | None],
-        admitted: Callable[[str], bool],
+        withheld: Callable[[str], Judgement | None],
     ) -> list[EventDraft]:
-        """The cards that messages hold in fences, where the model calls no tool for them.
+        """The cards that messages hold in fences. Ask only when the response's calls have been answered: theirs come first.
 
-        A fence that may not be shown is plain text, and what it was refused for is noted as for a call.
+        A fence that may not be shown is plain text, and what it was refused for is noted as for a call; so is how many of a
+        message were too many to be read.
 
         Args:
             said: item id and text of each message of the response, in order.
             at: sequence that the first draft will have.
             refused: the code for which a call of this tool with these arguments would be refused now; None where it would not.
-            admitted: asked with a card's texts before it is written.
+            withheld: asked with a card's texts before it is written, for the verdict that stands in its way. Where that says
+                something, the answer is given anew or ends here, and the fences behind are not looked at.
         """
         drafts: list[EventDraft] = []
         fences = [(source, fence) for source, text in said for fence in fences_in(text)]
@@ -112,30 +127,38 @@ class CardDesk:
                 drafts += [self.refusal(source, code) for _, code in judged[:1] if code is not None]
                 continue
             card = card_from(fence.semantic_type, tool.card, fence.payload, tool.input_schema)
-            if isinstance(card, str) or self._known(card) is not None:
+            if isinstance(card, Unfit):
+                drafts.append(self.refusal(source, card.code))
                 continue
-            if not admitted(card_texts(fence.payload)):
+            if self._known(card.sha256) is not None:
+                continue
+            verdict = withheld(card_texts(fence.payload))
+            if verdict is not None and verdict.speaks:
                 break
+            if verdict is not None:
+                continue
             drafts.append(self._written(card, tool.name, source, "fence", at + len(drafts)))
-        return drafts
+        unread = self._unread(fences[MAX_FENCES:])
+        return drafts + [self.refusal(source, TOO_MANY, fences=n) for source, n in unread.items()]
 
-    def refusal(self, answers: str, code: str) -> EventDraft:
+    def refusal(self, answers: str, code: str, *, fences: int = 0) -> EventDraft:
         """The note of a call, or of a fence in the place of one, that is not carried out.
 
         Args:
             answers: item id of the call, or of the message with the fence.
+            fences: how many fences of that message it speaks of, where it is not one alone.
         """
         return EventDraft(
             type=EventType.CALL_REFUSED,
             trust=Trust.PLATFORM,
             run=str(self.facts.run.id),
-            payload={"answers": answers, "code": code},
+            payload={"answers": answers, "code": code} | ({"fences": fences} if fences else {}),
         )
 
     def known(self, tool: PinnedTool, arguments: str) -> bool:
         """Whether a call repeats a card of the run."""
         card = card_from(tool.presentation or "", tool.card, arguments, tool.input_schema)
-        return not isinstance(card, str) and self._known(card) is not None
+        return not isinstance(card, Unfit) and self._known(card.sha256) is not None
 
     def _tools_of(self, fence: Fence) -> list[PinnedTool]:
         """Fences stand in for card tools: a type that no tool of the plan shows is plain text."""
@@ -145,8 +168,16 @@ class CardDesk:
             if tool.presentation == fence.semantic_type and (tool.removed or tool.group != "hidden")
         ]
 
-    def _known(self, card: Card) -> int | None:
-        sha256 = card.sha256
+    def _unread(self, fences: Sequence[tuple[str, Fence]]) -> Counter[str]:
+        """How many of these fences each message holds, without plain text and what is on show already."""
+        return Counter(
+            source
+            for source, fence in fences
+            if self._tools_of(fence)
+            and self._known(payload_sha256(canonical_payload(parse(fence.payload)))) is None
+        )
+
+    def _known(self, sha256: str) -> int | None:
         if sha256 in self._new:
             return self._new[sha256]
         return next(
@@ -177,8 +208,8 @@ class CardDesk:
 
 def card_from(
     semantic_type: str, registered: CardSchema | None, arguments: str, input_schema: str
-) -> Card | str:
-    """The card that a payload makes, or the JSON text that tells the model what is wrong with it.
+) -> Card | Unfit:
+    """The card that a payload makes, or what is wrong with it.
 
     Args:
         arguments: text of a JSON object.
@@ -187,26 +218,20 @@ def card_from(
     faults = faults_of(input_schema, arguments)
     if faults:
         said = [f"{fault.keyword}: {fault.expected}".rstrip(": ") for fault in faults]
-        return json.dumps({"ok": False, "error": "card_does_not_fit", "detail": said})
+        return _unfit("card_does_not_fit", said)
     payload: Node = parse(arguments)
     depth = depth_of(payload)
     if depth > MAX_PAYLOAD_DEPTH:
-        return json.dumps(
-            {
-                "ok": False,
-                "error": "card_too_deep",
-                "detail": f"A card may be nested {MAX_PAYLOAD_DEPTH} levels deep; this one has {depth}. Send it flatter.",
-            }
+        return _unfit(
+            "card_too_deep",
+            f"A card may be nested {MAX_PAYLOAD_DEPTH} levels deep; this one has {depth}. Send it flatter.",
         )
     schema = schema_of(semantic_type, registered)
     identity = identity_of(schema, payload)
     if not identity.found:
-        return json.dumps(
-            {
-                "ok": False,
-                "error": "card_without_identity",
-                "detail": f"A card of this type is known by {_listed(schema.identity)}; give at least one of them.",
-            }
+        return _unfit(
+            "card_without_identity",
+            f"A card of this type is known by {_listed(schema.identity)}; give at least one of them.",
         )
     return Card(schema, identity, canonical_payload(payload))
 
@@ -214,6 +239,10 @@ def card_from(
 def card_texts(arguments: str) -> str:
     """All texts of a payload that is a JSON object; empty for anything else."""
     return "\n".join(strings_of(parse(arguments))) if is_json_object(arguments) else ""
+
+
+def _unfit(code: str, detail: str | list[str]) -> Unfit:
+    return Unfit(code, json.dumps({"ok": False, "error": code, "detail": detail}))
 
 
 def _listed(selectors: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.enqueue import enqueue
 from ctxengine.service.jobs.lease import log_line, log_with
 from ctxengine.service.jobs.stops import JobCancelled
-from ctxengine.service.probe.profiles import keep_profile, profile_of
-from ctxengine.service.probe.run_probe import ProbeWanted, check_allowed, measure
+from ctxengine.service.probe.profiles import hold_profile, keep_profile, profile_of
+from ctxengine.service.probe.run_probe import ProbeWanted, check_allowed, measure, with_ratio
 from ctxengine.service.specs import Actor
 
 KIND = "capacity.probe"
@@ -153,7 +153,9 @@ def run(context: JobContext) -> dict[str, Any]:
         "stopped": profile.provenance.stopped,
     }
     with transaction.atomic():
+        hold_profile(context.job.tenant_id, wanted.provider, wanted.model)
         context.hold()
+        profile = with_ratio(profile, context.job.tenant_id)
         record_audit(
             actor=context.actor,
             action="probe.finished",

@@ -18,7 +18,7 @@ from ctxengine.providers.adapters.registry import adapter_for
 from ctxengine.service.clock import utc_now
 from ctxengine.service.jobs.context import JobContext
 from ctxengine.service.jobs.enqueue import enqueue
-from ctxengine.service.probe.profiles import is_local, keep_profile, newest_row
+from ctxengine.service.probe.profiles import hold_profile, is_local, keep_profile, newest_row
 from ctxengine.service.probe.run_probe import METADATA_TIMEOUT_S, described
 from ctxengine.service.specs import Actor
 
@@ -64,6 +64,7 @@ def run(context: JobContext) -> dict[str, Any]:
     now = described(provider, model, listed)
     context.check()
     with transaction.atomic():
+        hold_profile(context.job.tenant_id, provider, model)
         context.hold()
         row = newest_row(context.job.tenant_id, provider, model)
         changed = False

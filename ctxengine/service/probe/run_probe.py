@@ -10,6 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from pydantic import Field
 
 from ctxengine.engine.canonical import sha256_hex
@@ -29,7 +30,7 @@ from ctxengine.providers.adapters.registry import adapter_for
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.clock import utc_now
 from ctxengine.service.probe.ladder import Climb, Prefix, World
-from ctxengine.service.probe.profiles import is_local, keep_profile, newest_row
+from ctxengine.service.probe.profiles import hold_profile, is_local, keep_profile, newest_row
 from ctxengine.service.probe.sibling import carried_over, cheapest_of_family
 from ctxengine.service.refusals import refusing
 from ctxengine.service.side_calls import side_call
@@ -102,7 +103,11 @@ def run_probe(
             f"The probe of {wanted.provider} ended: {error.detail}",
             provider_code=error.code,
         ) from error
-    keep_profile(tenant_id=actor.tenant_id, profile=profile, session_id=wanted.session_id)
+    with transaction.atomic():
+        hold_profile(actor.tenant_id, wanted.provider, wanted.model)
+        # Turns may have taught it more while the ladder was climbed.
+        profile = with_ratio(profile, actor.tenant_id)
+        keep_profile(tenant_id=actor.tenant_id, profile=profile, session_id=wanted.session_id)
     return profile
 
 
@@ -127,7 +132,7 @@ def measure(
     """
     check_allowed(wanted)
     listed = _listed(wanted.provider)
-    own = _with_ratio(described(wanted.provider, wanted.model, listed), actor.tenant_id)
+    own = with_ratio(described(wanted.provider, wanted.model, listed), actor.tenant_id)
     asked = _asked(wanted, listed)
     known = own if asked == own.model else described(wanted.provider, asked, listed)
     prefix = _prefix(actor, wanted.session_id)
@@ -175,7 +180,7 @@ def _asked(wanted: ProbeWanted, listed: Sequence[ModelInfo]) -> str:
     return cheapest_of_family(wanted.provider, wanted.model, listed=names)
 
 
-def _with_ratio(known: CapacityProfile, tenant_id: UUID) -> CapacityProfile:
+def with_ratio(known: CapacityProfile, tenant_id: UUID) -> CapacityProfile:
     """The profile with what receipts have taught of the model's tokens: a ladder of filler knows less of that."""
     before = newest_row(tenant_id, known.provider, known.model)
     if before is None:

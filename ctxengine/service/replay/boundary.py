@@ -97,7 +97,7 @@ def _note(lab: LabSession, situation: Situation, work: Work) -> Made | None:
     source = read_source(
         lab.log,
         Range(EventSeq(1), cut, tokens),
-        Surroundings(texts.untrusted, texts.brought),
+        Surroundings(texts.untrusted, texts.brought, tools=lab.plan.pinned_names),
         excluded=frozenset(work.excluded),
     )
     most = lab.plan.policy.summary_max_output_tokens

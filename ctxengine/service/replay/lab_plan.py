@@ -61,7 +61,9 @@ def lab_plan(
         model=model.name,
         window=allowed.window,
         max_output=allowed.max_output,
-        policy=_policy(base.policy, settings),
+        policy=_policy(
+            base.policy if base.engine == engine else base.policy.for_engine(engine), settings
+        ),
     )
     return resolve_plan(
         wanted,

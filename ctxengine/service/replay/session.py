@@ -21,6 +21,7 @@ from ctxengine.engine.compaction.acts import Marks
 from ctxengine.engine.derive import Derivation
 from ctxengine.engine.errors import BudgetExceeded
 from ctxengine.engine.events import EventDraft, EventType
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
 from ctxengine.engine.history.project import project
 from ctxengine.engine.history.projection import Projection
 from ctxengine.engine.history.working_set_project import ClosedUnits
@@ -167,8 +168,9 @@ class LabSession:
 
     def _derivation(self, beat: Beat) -> Derivation:
         if beat.type is EventType.TOOL_RESULT and not beat.by_platform:
-            limit = self.plan.policy.inline_maximum_bytes
-            return Derivation(self.counter, inline_maximum_bytes=limit)
+            windows = self.plan.engine in WINDOWED_ENGINES
+            limit = self.plan.policy.inline
+            return Derivation(self.counter, inline=limit, whole_lines=windows)
         if beat.type is EventType.RESPONSE_COMPLETED:
             return Derivation(self.counter, kept_aside=self.plan.aside_tokens)
         return self._plain

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from ctxengine.providers.adapters.contract import ProviderError
-from ctxengine.providers.adapters.registry import adapter_for
 from ctxengine.service.access import plan_row_of, session_of
 from ctxengine.service.specs import Actor
 from ctxengine.service.summaries.model_choice import price_of_writing, writer_of
@@ -20,8 +18,6 @@ class SummaryForecast(NamedTuple):
     """`provider/model`."""
     usd: str | None
     """Decimal text; None where no price is known."""
-    unreachable: str
-    """The provider's code where it cannot be called; empty where it can."""
 
 
 def summary_forecast(
@@ -36,9 +32,4 @@ def summary_forecast(
     plan = plan_from(log_of(session), plan_row_of(session))
     writer = writer_of(plan, input_tokens=tokens_before, output_tokens=tokens_after)
     price = price_of_writing(writer, tokens_before, tokens_after)
-    unreachable = ""
-    try:
-        adapter_for(writer.provider)
-    except ProviderError as error:
-        unreachable = error.code
-    return SummaryForecast(writer.label, None if price is None else f"{price:f}", unreachable)
+    return SummaryForecast(writer.label, None if price is None else f"{price:f}")

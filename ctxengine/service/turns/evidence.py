@@ -6,20 +6,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ctxengine.engine.control.recall import Recallable, RecallWish, part_of
+from ctxengine.engine.control.recall import Recallable, RecallWish, Room, within
+from ctxengine.engine.evidence.excerpt import WINDOWED_ENGINES
 from ctxengine.engine.evidence.forms import EvidenceForms, forms_of
 from ctxengine.engine.evidence.window import LineRange
 from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.items import Item, ItemKind
 from ctxengine.engine.log.hydrate import ERASED_TEXT
+from ctxengine.engine.plan.plan import Plan
 from ctxengine.engine.trust.levels import Trust
 from ctxengine.engine.trust.model_view import model_view
+from ctxengine.engine.turns.closed import digests_noted, events_of
+from ctxengine.ledger.models import SessionRow
 from ctxengine.ledger.queries.turns import turn_spans
-from ctxengine.service.access import not_found, session_of
-from ctxengine.service.control.recall import recalled
+from ctxengine.service.access import not_found, plan_row_of, session_of
+from ctxengine.service.control.recall import recalled, room_of
+from ctxengine.service.factor import factor_in_force
 from ctxengine.service.raw_reads import masked_item, note_raw_read
 from ctxengine.service.specs import Actor
-from ctxengine.service.wiring import log_of
+from ctxengine.service.wiring import log_of, plan_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,15 @@ class Evidence:
     shape: str
     """What it looks like; it decides what its digest shows."""
     window: str
+    """What the open run shows of it under the policy in force, or the limit that it was counted with where that is less."""
+    window_ends: bool
+    """Whether that is more than is given here, so that `window` is its first and last whole lines."""
+    limit: int | None
+    """Up to here the open run shows it whole; None where it always does."""
+    limit_unit: str
+    """`characters`, or `bytes`, which is also how what is over it is cut."""
     digest: str
+    """What its turn shows of it once it is closed."""
     pointer: str
     part: str
     """The part asked for by `lines` or `chars`; without either, what a recall without a range gives."""
@@ -97,14 +110,23 @@ def evidence_of(
     call = next((i for i in unit.items if _is_call_of(i, found)), None)
     wish = RecallWish(Recallable.ID, str(item), lines, chars)
     # Masked before anything is cut: no range asked for may show a secret piece by piece.
-    forms = forms_of(found if raw else masked_item(found))
+    plan = plan_from(log, plan_row_of(session))
+    inline = plan.policy.inline
+    (closed,) = events_of(log, (turn,))
+    forms = forms_of(
+        found if raw else masked_item(found),
+        inline=inline,
+        whole_lines=session.engine in WINDOWED_ENGINES,
+        digests=digests_noted(closed),
+    )
     if raw:
         note_raw_read(actor=actor, session_id=session.id, what=f"evidence {item}")
     return _evidence(
         session.id,
         found,
         forms,
-        part=part_of(forms.whole, wish),
+        limit_unit=inline.unit.value,
+        part=within(_room(session, plan), forms.whole, wish),
         turn=turn,
         call=str(call.id) if call is not None else "",
         recorded_at=event.recorded_at,
@@ -121,9 +143,16 @@ def try_recall(*, actor: Actor, session_id: UUID, arguments: str) -> RecallTried
         ServiceError: 404.
         LexemeError: the arguments are no JSON.
     """
-    log = log_of(session_of(actor, session_id))
-    answer = recalled(log, arguments, below=EventSeq(log.head().sequence + 1))
+    session = session_of(actor, session_id)
+    log = log_of(session)
+    room = _room(session, plan_from(log, plan_row_of(session)))
+    answer = recalled(log, arguments, below=EventSeq(log.head().sequence + 1), room=room)
     return RecallTried(model_view(answer.text), answer.trust, answer.source, answer.is_error)
+
+
+def _room(session: SessionRow, plan: Plan) -> Room:
+    """What a run that starts now has for an answer."""
+    return room_of(plan, factor_in_force(session.tenant_id, plan.provider, plan.model))
 
 
 def _is_call_of(item: Item, result: Item) -> bool:
@@ -135,6 +164,7 @@ def _evidence(
     item: Item,
     forms: EvidenceForms,
     *,
+    limit_unit: str,
     part: str,
     turn: int,
     call: str,
@@ -160,6 +190,9 @@ def _evidence(
         erased=forms.whole == ERASED_TEXT,
         shape=forms.shape.value,
         window=model_view(forms.window),
+        window_ends=forms.window_ends,
+        limit=forms.limit,
+        limit_unit=limit_unit,
         digest=model_view(forms.digest),
         pointer=model_view(forms.pointer),
         part=model_view(part),

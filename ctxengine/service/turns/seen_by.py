@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from ctxengine.engine.capacity.profile import CapacityProfile
@@ -64,6 +65,14 @@ class SeenBy:
     """Whether the packet it wants was never made: a run would make it at its start."""
 
 
+class FormRange(NamedTuple):
+    """Neighbouring turns that stand in one form."""
+
+    form: TurnForm
+    first: int
+    last: int
+
+
 class Forms:
     """How every turn stands in one plan. Making it reads the plan once; a turn is then a look-up."""
 
@@ -84,6 +93,17 @@ class Forms:
         if number >= record.full_from:
             return TurnForm.FULL
         return TurnForm.PACKET if number <= record.packet_through else TurnForm.CARD
+
+    def ranges(self) -> tuple[FormRange, ...]:
+        """The closed turns from the first to the newest, neighbours of one form together."""
+        found: list[FormRange] = []
+        for number in range(1, self._record.turns + 1):
+            form = self.of(number)
+            if found and found[-1].form is form:
+                found[-1] = FormRange(form, found[-1].first, number)
+            else:
+                found.append(FormRange(form, number, number))
+        return tuple(found)
 
     def counts(self) -> Counter[TurnForm]:
         """How many closed turns stand in each form."""

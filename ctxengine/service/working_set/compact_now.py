@@ -25,6 +25,7 @@ from ctxengine.service.compacted import Compacted
 from ctxengine.service.factor import factor_in_force
 from ctxengine.service.refusals import refusing
 from ctxengine.service.specs import Actor, Compact, ServiceError
+from ctxengine.service.summaries.ask import require_reachable
 from ctxengine.service.turns.close_turns import close_missing_turns
 from ctxengine.service.warm import plan_of_session
 from ctxengine.service.wiring import log_of
@@ -68,7 +69,7 @@ def compact_working_set(*, actor: Actor, session: SessionRow, spec: Compact) -> 
         wish = Wish(PlanReason.START, below, {}, head.sequence + 1)
         planned = plan_run(replace(planning, by_hand=True), wish)
         made = planned.packet
-        if spec.summariser == "model" and (made is None or not spec.preview):
+        if spec.summariser == "model":
             return _by_model(actor, session, planning, planned, plan, spec)
         if made is None:
             return _standing(planned)
@@ -81,9 +82,7 @@ def compact_working_set(*, actor: Actor, session: SessionRow, spec: Compact) -> 
             made.depth,
         )
         if spec.preview:
-            by_model = spec.summariser == "model"
-            read = _tokens_read(planning, _turns(planning, planned)) if by_model else None
-            return replace(told, tokens_read=read)
+            return told
         # The plan itself is the next run's business: only the packet is written.
         (packet, _) = drafts_of(session, plan, planning, planned, run=None, asked_by=actor.label)
         with transaction.atomic():
@@ -107,10 +106,13 @@ def _by_model(
     plan: Plan,
     spec: Compact,
 ) -> Compacted:
-    """The job that writes the packet, without a wait, or its preview; one that no model wrote is no reason against it."""
-    record, log = planned.record, planning.log
-    standing = _stored(log, record.packet) if planned.packet is None else None
-    if planned.packet is None and (record.refused or standing is None or is_told(standing)):
+    """The job that writes the packet, without a wait; one that no model wrote is no reason against it.
+
+    Its preview is refused where the job would not be asked for.
+    """
+    record, log, made = planned.record, planning.log, planned.packet
+    standing = _stored(log, record.packet) if made is None else None
+    if made is None and (record.refused or standing is None or is_told(standing)):
         return _standing(planned)
     if record.room.packet < LEAST_TOLD_TOKENS:
         raise ServiceError(
@@ -120,9 +122,13 @@ def _by_model(
         )
     turns = _turns(planning, planned)
     read = _tokens_read(planning, turns)
-    if spec.preview and standing is not None:
-        after, through = standing.payload["tokens_after"], turns.range.below - 1
-        return Compacted("previewed", None, turns.range.tokens, after, through, 1, tokens_read=read)
+    if spec.preview:
+        require_reachable(plan, read)
+        after = (
+            made.tokens_after if made else standing.payload["tokens_after"] if standing else None
+        )
+        tokens, through = turns.range.tokens, turns.range.below - 1
+        return Compacted("previewed", None, tokens, after, through, 1, tokens_read=read)
     wanted = wanted_by_hand(turns, note=spec.note or "by hand")
     job = ask_by_hand(actor, session, plan, wanted, tokens_read=read)
     return Compacted("queued", tokens_before=turns.range.tokens, job=job)

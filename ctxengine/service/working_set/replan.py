@@ -36,7 +36,7 @@ from ctxengine.ledger.log import PostgresLog
 from ctxengine.ledger.models import RunRow, SessionRow
 from ctxengine.service.bound_reasoning import counted, drop_reasoning
 from ctxengine.service.clock import utc_now
-from ctxengine.service.probe.profiles import keep_profile, profile_of
+from ctxengine.service.probe.profiles import hold_profile, keep_profile, profile_of
 from ctxengine.service.specs import Actor
 from ctxengine.service.working_set.ground import planning_of, profile_again
 from ctxengine.service.working_set.plan_run import ENGINE, drafts_of
@@ -153,14 +153,18 @@ def _after_refusal(
         request=told["request"],
     )
     if told["taught"]:
-        known = profile_of(session.tenant_id, plan.provider, plan.model)
-        keep_profile(
-            tenant_id=session.tenant_id,
-            profile=with_refusal(
-                known, rejected_tokens=told["rejected"], stated_maximum=told["maximum"]
-            ),
-            session_id=session.id,
-        )
+        with transaction.atomic():
+            # Locks are taken in one order: the session's before the profile's.
+            log.lock()
+            hold_profile(session.tenant_id, plan.provider, plan.model)
+            known = profile_of(session.tenant_id, plan.provider, plan.model)
+            keep_profile(
+                tenant_id=session.tenant_id,
+                profile=with_refusal(
+                    known, rejected_tokens=told["rejected"], stated_maximum=told["maximum"]
+                ),
+                session_id=session.id,
+            )
     _write(actor, session, run, log, plan, replanned)
     raise Replanned
 

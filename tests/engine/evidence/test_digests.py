@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxengine.engine.evidence.digest import Shape, digest_of
+from ctxengine.engine.evidence.digest import FIRST_DIGESTS, Shape, digest_of
 
 FILLER = "\n".join(f"line {n} of something long enough to be worth a digest" for n in range(80))
 
@@ -57,7 +59,10 @@ def test_the_reference_says_how_long_the_whole_is_and_how_to_read_it() -> None:
 def test_an_error_stands_verbatim_and_a_log_of_errors_shows_its_ends() -> None:
     error = "Traceback: ValueError: the value is wrong\n" + "at line 4\n" * 20
     assert digest_of(error, reference="1.0", is_error=True) == (Shape.ERROR, error)
-    assert shape_of(FILLER * 4, is_error=True) is Shape.OUTPUT
+    log = "".join(f"at frame {n} of the stack\n" for n in range(1_400))
+    assert len(log) > 30_000 and shape_of(log, is_error=True) is Shape.OUTPUT
+    within = log[:30_000]
+    assert digest_of(within, reference="1.0", is_error=True) == (Shape.ERROR, within)
 
 
 def test_json_shows_keys_lengths_and_the_first_of_each_list_as_it_was_written() -> None:
@@ -131,3 +136,103 @@ def test_command_output_shows_the_exit_code_and_both_ends() -> None:
 def test_an_overlong_line_shows_its_start_and_says_how_long_it_goes_on() -> None:
     digest = digest_of("x" * 50_000 + "\n" + "y\n" * 30, reference="3.0")
     assert "[... the line goes on for 48,000 characters ...]" in digest.text
+
+
+def test_a_single_line_shows_both_its_ends() -> None:
+    line = "".join(f"<{n}>" for n in range(8_000))
+    digest = digest_of(line, reference="3.0")
+    assert digest.shape is Shape.OUTPUT
+    assert digest.text.startswith("<0><1>") and "<7999>\n[evidence" in digest.text
+    between = re.search(
+        r" \[\.\.\. ([\d,]+) characters of this one line between \.\.\.\] ", digest.text
+    )
+    assert between is not None
+    shown = len(digest.text) - len(between[0]) - len(digest.text.rpartition("\n")[2]) - 1
+    assert shown + int(between[1].replace(",", "")) == len(line)
+
+
+ESSAY = {
+    "wrapped": (
+        "The survey found more ferns on the shaded side of every valley\n"
+        "than anyone had expected, and fewer mosses. Nobody could say\n"
+        "why that was so, for the soil was much the same. A second\n"
+        "visit in the autumn was to settle the matter.\n\n"
+    ),
+    "one line a paragraph": (
+        "The survey found more ferns on the shaded side of every valley than anyone had expected, and fewer mosses. "
+        "Nobody could say why that was so. “The soil is much the same,” they wrote. A second visit was planned.\n\n"
+    ),
+    "of another script": "调查发现每个山谷的背阴面都有比任何人预期更多的蕨类植物。没有人能说明为什么会这样。土壤几乎相同。\n\n",
+}
+
+
+@pytest.mark.parametrize("paragraph", ESSAY.values(), ids=ESSAY)
+def test_prose_without_headings_shows_its_first_paragraph_and_its_size(paragraph: str) -> None:
+    text = paragraph + "Words of a later paragraph that go on and on, and on. " * 90
+    digest = digest_of(text, reference="3.0")
+    assert digest.shape is Shape.TEXT
+    assert digest.text.startswith(paragraph.strip() + "\n[")
+    lines, size = text.count("\n") + 1, len(text.encode())
+    assert f"\n[{lines:,} lines, {size:,} bytes]\n[evidence:3.0" in digest.text
+    assert "later paragraph" not in digest.text
+
+
+@pytest.mark.parametrize("paragraph", ESSAY.values(), ids=ESSAY)
+def test_of_a_huge_paragraph_whole_sentences_stand_and_the_rest_is_counted(paragraph: str) -> None:
+    sentences = " ".join(paragraph.split())
+    text = sentences * 300
+    digest = digest_of(text, reference="3.0")
+    assert digest.shape is Shape.TEXT
+    shown, _, more = digest.text.partition(" [... the paragraph goes on for ")
+    assert text.startswith(shown) and shown[-1] in ".。”" and 1_500 < len(shown) <= 2_000
+    assert int(more.split(" ")[0].replace(",", "")) == len(text) - len(shown)
+    outline = digest_of(f"# Ferns\n\n{text}", reference="3.0")
+    assert outline.text.startswith(f"# Ferns\n{shown} [... the paragraph goes on for ")
+
+
+def test_a_title_stands_above_the_first_paragraph() -> None:
+    text = "Ferns of the valleys\n\n" + ESSAY["wrapped"] * 20
+    assert digest_of(text, reference="3.0").text.startswith(
+        "Ferns of the valleys\nThe survey found more ferns"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"Reading package {n} of the lists... Done." for n in range(200)),
+        "\n".join(
+            f"2026-01-02 10:0{n % 10}:11 INFO Started worker {n}. Ready." for n in range(200)
+        ),
+        "\n".join(f"    return self.value_{n}(of, this)  # It is so." for n in range(200)),
+        "\n".join(f"src/part{n}/file.of.something.txt" for n in range(200)),
+        "word " * 4_000,
+    ],
+    ids=["progress", "log", "code", "names", "words"],
+)
+def test_what_is_no_prose_shows_its_ends(text: str) -> None:
+    assert shape_of(text) is Shape.OUTPUT
+
+
+def test_a_title_that_is_shortened_says_so() -> None:
+    titles = [f"Result {n} " + "with a very long title indeed " * 20 for n in range(5)]
+    text = "\n\n".join(f"{title}\nhttps://example.org/{n}" for n, title in enumerate(titles))
+    digest = digest_of(text, reference="3.0")
+    assert digest.shape is Shape.SEARCH
+    for title in titles:
+        folded = " ".join(title.split())
+        assert f"- {folded[:300]} [... {len(folded) - 300} more characters] — https" in digest.text
+
+
+def test_digests_of_the_first_version_are_what_they_were() -> None:
+    first = partial(digest_of, reference="3.0", version=FIRST_DIGESTS)
+    error = "at frame\n" * 900
+    assert first(error, is_error=True).shape is Shape.OUTPUT
+    essay = first(ESSAY["wrapped"] * 40)
+    assert essay.shape is Shape.OUTPUT and "lines between ...]" in essay.text
+    line = first("x" * 40_000)
+    assert line.text.startswith("x" * 2_000 + " [... the line goes on for 38,000 characters ...]\n")
+    titled = first("\n".join(f"{'t' * 400} https://example.org/{n}" for n in range(5)))
+    assert f"- {'t' * 300} — https" in titled.text
+    outline = first("# Ferns\n\n" + "One sentence. " * 400)
+    assert "[... the line goes on for 3,599 characters ...]" in outline.text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxengine.engine.control.recall import MAX_CHARS, part_of, read_recall
+from ctxengine.engine.control.recall import MAX_CHARS, WishFault, part_of, read_recall
 from ctxengine.engine.evidence.ends import LONG_LINE_CHARS, both_ends
 
 LINES = st.lists(
@@ -89,3 +90,34 @@ def test_a_part_names_lines_as_the_whole_counts_them() -> None:
     assert match is not None
     again = part_of(text, read_recall(json.dumps({"id": "9.0", "lines": match[1]})))
     assert again.split("\n")[1].startswith(f"{int(match[1]):05} ")
+
+
+def test_a_recall_gives_as_much_as_a_result_may_hold_and_a_window_of_more() -> None:
+    wish = read_recall('{"id":"9.0"}')
+    whole = ("词语\n" * 10_000)[:30_000]
+    assert part_of(whole, wish) == whole
+    shown = part_of(whole + "x", wish)
+    named = re.search(r'recall them with id "9.0" and lines "(\d+-\d+)"', shown)
+    assert named is not None
+    rest = part_of(whole + "x", read_recall(json.dumps({"id": "9.0", "lines": named[1]})))
+    first, last = map(int, named[1].split("-"))
+    assert rest.partition("\n")[2].split("\n") == (whole + "x").split("\n")[first - 1 : last]
+
+
+@pytest.mark.parametrize("wanted", ["3", "2-4", 3])
+def test_range_is_another_word_for_lines(wanted: object) -> None:
+    text = "\n".join(f"line {n}" for n in range(1, 9))
+    by_lines = read_recall(json.dumps({"id": "9.0", "lines": wanted}))
+    by_range = read_recall(json.dumps({"id": "9.0", "range": wanted, "unheard_of": 1}))
+    both = read_recall(json.dumps({"id": "9.0", "range": wanted, "lines": wanted}))
+    assert by_lines == by_range == both
+    assert part_of(text, by_range).startswith("[lines ")
+
+
+@pytest.mark.parametrize(
+    ("given_range", "said"),
+    [({"range": "x"}, "1-200"), ({"range": "1-2", "lines": "1-3"}, "differ")],
+)
+def test_a_range_that_cannot_be_read_is_told(given_range: dict[str, str], said: str) -> None:
+    with pytest.raises(WishFault, match=said):
+        read_recall(json.dumps({"id": "9.0", **given_range}))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxengine.engine.evidence.ends import both_ends
 from ctxengine.engine.evidence.excerpt import excerpt, limit_for, shortened
+from ctxengine.engine.evidence.inline import InlineLimit, InlineUnit
 from ctxengine.engine.ids import EventSeq, ItemId
 from ctxengine.engine.items import ImagePart, Item, ItemKind, TextPart
 from ctxengine.engine.trust.levels import Trust
@@ -92,4 +96,33 @@ def result(bytes_len: int, *, kept: int = 0, source: str = "tool:read") -> Item:
 def test_a_result_keeps_the_limit_it_was_counted_under_unless_the_policy_allows_less(
     item: Item, policy: int | None, limit: int | None
 ) -> None:
-    assert limit_for(item, policy) == limit
+    assert limit_for(item, InlineLimit(policy)) == limit
+
+
+@given(
+    st.text(st.characters(), min_size=1, max_size=60),
+    st.integers(1, 200),
+    st.integers(1_000, 4_000),
+)
+def test_a_limit_in_characters_counts_characters_of_any_script(
+    line: str, times: int, limit: int
+) -> None:
+    text = "\n".join([line] * times)
+    shown = shortened([TextPart(text)], limit, "12.0", unit=InlineUnit.CHARACTERS)
+    assert (shown is None) == (len(text) <= limit)
+    item = replace(result(size(text)), parts=(TextPart(text),))
+    characters = InlineLimit(limit, InlineUnit.CHARACTERS)
+    assert limit_for(item, characters) == (None if shown is None else limit)
+
+
+@given(st.text(st.characters(), min_size=1, max_size=60), st.integers(1, 200))
+def test_windows_under_a_limit_in_bytes_are_those_of_earlier_requests(
+    line: str, times: int
+) -> None:
+    text = "\n".join([line] * times)
+    shown = shortened([TextPart(text)], 1_000, "12.0", whole_lines=True)
+    if size(text) <= 1_000:
+        assert shown is None
+        return
+    ends = both_ends(text, len(text) * 1_000 // size(text), reference='id "12.0"')
+    assert shown == (TextPart(ends.text),)

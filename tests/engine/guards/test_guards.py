@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,14 @@ from ctxengine.engine.guards.freshness import (
     admits_no_live_data,
     judge_freshness,
 )
-from ctxengine.engine.guards.judgement import MEANINGS, Guard, nudge_of, statement_of
+from ctxengine.engine.guards.judgement import (
+    MEANINGS,
+    Guard,
+    Judgement,
+    Verdict,
+    nudge_of,
+    statement_of,
+)
 from ctxengine.engine.guards.repeats import Said, SteeringEvidence, judge_repeats, judge_steering
 from ctxengine.engine.guards.topic import TopicEvidence, judge_topic
 
@@ -133,3 +142,20 @@ def test_every_guard_is_explained_and_says_its_own_name() -> None:
         assert nudge_of(guard).startswith(f"[{guard.value}] ")
     for guard in (Guard.FRESHNESS, Guard.TOPIC, Guard.STEERING):
         assert statement_of(guard).startswith(f"[{guard.value}] ")
+
+
+@given(st.sampled_from(Guard), st.sampled_from(get_args(Verdict)), st.integers(0, 3))
+def test_a_verdict_that_cannot_be_told_stops_what_it_stopped_and_is_no_try(
+    guard: Guard, verdict: Verdict, strike: int
+) -> None:
+    found = Judgement(guard, verdict, strike, {"words": 3})
+    untold = found.unspoken()
+    assert untold.stops == found.stops and not untold.speaks
+    assert untold.evidence == found.evidence
+    assert untold == found or (untold.verdict, untold.strike) == ("withheld", 0)
+
+
+def test_the_steering_nudge_alone_names_its_turn() -> None:
+    for guard in (Guard.EMPTY_STEP, Guard.FRESHNESS, Guard.TOPIC):
+        assert nudge_of(guard, turn=7) == nudge_of(guard)
+    assert nudge_of(Guard.STEERING, turn=7).endswith(" this turn, turn 7.")

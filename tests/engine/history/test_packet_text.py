@@ -62,7 +62,29 @@ def test_the_prose_stays_and_what_was_said_since_stands_among_the_facts(lab: Wor
     assert "Page 7 holds 7 words." not in grown.summary.partition("The assistant said")[2]
     further = made(write_packet(ground(lab, 24, grown), budget_tokens=600))
     assert further.prose_through == stored.replaced_through_sequence
-    assert further.compactor_version == "teller@1 + ledger-summary@1"
+    assert further.compactor_version == "teller@1 + ledger-summary@2"
+
+
+@pytest.mark.parametrize(
+    ("writer", "prose", "says"),
+    [
+        ("ledger-summary@1", False, "ledger-summary@2"),
+        ("teller@1", True, "teller@1 + ledger-summary@2"),
+        ("teller@1 + ledger-summary@1", True, "teller@1 + ledger-summary@2"),
+    ],
+)
+def test_a_packet_that_grows_from_an_older_writers_says_who_wrote_what_stands_in_it_now(
+    lab: WorkingLab, writer: str, prose: bool, says: str
+) -> None:
+    stored = told(lab, 8) if prose else made(write_packet(ground(lab, 8), budget_tokens=600))
+    older = stored.model_dump(mode="json")
+    older["compactor_version"] = writer
+    for span in older["elided"]:
+        del span["tool"]
+    read = CompactionResult.model_validate(older)
+    assert read.summary == stored.summary
+    grown = made(write_packet(ground(lab, 16, read), budget_tokens=600))
+    assert grown.compactor_version == says
 
 
 def test_who_goes_on_from_it_reads_prose_and_facts_and_from_a_told_one_prose(
@@ -93,4 +115,4 @@ def test_a_packet_keeps_to_its_share_and_drops_prose_that_leaves_facts_no_room(
     assert grown.summary.startswith(PROSE.strip()) is kept
     assert grown.kind == ("model" if kept else "deterministic")
     if not kept:
-        assert grown.compactor_version == "ledger-summary@1"
+        assert grown.compactor_version == "ledger-summary@2"

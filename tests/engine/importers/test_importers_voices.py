@@ -67,6 +67,30 @@ def test_an_image_that_was_typed_into_a_running_turn_opens_no_run() -> None:
     assert heard(only_session(read_records(lines))) == [("user", "USER"), ("input", "USER")]
 
 
+NOTE = text("<ide_selection>lines 1 to 3</ide_selection>")
+
+
+@pytest.mark.parametrize("shown", [IMAGE, DOCUMENT])
+def test_what_stands_between_a_note_and_the_users_words_goes_with_his_words(
+    shown: dict[str, Any],
+) -> None:
+    def said(*blocks: dict[str, Any], **more: Any) -> list[tuple[str, str, int]]:
+        transcript = read_records([record("user", list(blocks), **more)])
+        assert_sound(transcript)
+        entries = only_session(transcript).entries
+        return [(str(e.type), e.trust.name, len(json.loads(e.body))) for e in entries]
+
+    def note(size: int) -> tuple[str, str, int]:
+        return ("input", "EXTERNAL_UNTRUSTED", size)
+
+    see = text("See this.")
+    assert said(NOTE, shown, see) == [note(1), ("user", "USER", 2)]
+    assert said(NOTE, NOTE, shown, shown, see) == [note(2), ("user", "USER", 3)]
+    assert said(see, NOTE, shown) == [("user", "USER", 1), note(2)]
+    assert said(NOTE, shown, NOTE) == [note(3)]
+    assert said(NOTE, shown, see, isMeta=True) == [note(3)]
+
+
 @pytest.mark.parametrize("shown", [IMAGE, DOCUMENT])
 def test_what_a_tool_shows_behind_its_words_is_not_the_users(shown: dict[str, Any]) -> None:
     messages = [
@@ -76,12 +100,21 @@ def test_what_a_tool_shows_behind_its_words_is_not_the_users(shown: dict[str, An
         {"role": "assistant", "ts": 4, "content": [text("Read.")]},
         {"role": "user", "ts": 5, "content": [shown, text("<feedback>\nMore\n</feedback>")]},
         {"role": "user", "ts": 6, "content": [shown]},
+        {
+            "role": "user",
+            "ts": 7,
+            "content": [
+                text("[attempt_completion] Result:\nOk"),
+                shown,
+                text("<feedback>\nNo\n</feedback>"),
+            ],
+        },
     ]
     transcript = read_value(messages)
     assert transcript.format == "cline_history"
     untrusted = ("input", "EXTERNAL_UNTRUSTED")
     said = [entry for entry in heard(only_session(transcript)) if entry[0] != "assistant"]
-    assert said == [("user", "USER"), untrusted, ("user", "USER"), untrusted]
+    assert said == [*[("user", "USER"), untrusted] * 2, untrusted, ("user", "USER")]
     assert_sound(transcript)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ctxengine.engine.lexeme import is_json_object, parse
 from ctxengine.engine.presentations import fences, payload
-from ctxengine.engine.presentations.fences import MAX_FENCES, fences_in, without_shown
+from ctxengine.engine.presentations.fences import fences_in, without_shown
 from ctxengine.engine.presentations.payload import canonical_payload, payload_sha256
 
 WHAT_A_FENCE_IS = re.compile(
@@ -60,7 +60,7 @@ def by_the_rule(text: str) -> list[tuple[str, str]]:
             named = match["type"] or (member.text() if member is not None else None)
             if named:
                 found.append((named, inside))
-    return found[:MAX_FENCES]
+    return found
 
 
 @given(texts)

@@ -72,15 +72,20 @@ def test_a_key_that_comes_and_goes_shortens_no_rest_and_counts_as_no_failure(
         stage.runtime.assemble()
 
 
+@pytest.mark.parametrize("preview", [False, True])
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_by_hand_without_a_key_is_refused_before_anything_is_queued(
-    provider: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+    provider: str, preview: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with provided(settings, monkeypatch) as stage:
         stage.due(provider)
         settings.CTX_PROVIDER_KEYS = {}
         with pytest.raises(ServiceError) as caught:
-            compact(actor=stage.runtime.actor, session_id=stage.runtime.session, spec=Compact())
+            compact(
+                actor=stage.runtime.actor,
+                session_id=stage.runtime.session,
+                spec=Compact(preview=preview),
+            )
         assert (caught.value.code, caught.value.status) == ("compaction_failed", 409)
         assert caught.value.extra["reason"] == "missing_configuration"
         assert not Job.objects.filter(kind=KIND).exists() and not ended(stage)

@@ -17,8 +17,9 @@ from ctxengine.service.end_run import end_run
 from ctxengine.service.probe.job import KIND, step_aside
 from ctxengine.service.probe.profiles import keep_profile
 from ctxengine.service.probe.when_idle import probe_when_idle
-from ctxengine.service.specs import EndRun
-from tests.cast import AT, Call, Runtime, answer
+from ctxengine.service.revoke_tool import revoke_tool
+from ctxengine.service.specs import EndRun, ToolSpec
+from tests.cast import AT, TOOLS, Call, Runtime, answer, tool
 
 pytestmark = pytest.mark.django_db
 
@@ -149,6 +150,122 @@ def test_nothing_else_lowers_it(prompt: int, judgement: dict[str, str]) -> None:
     probed(runtime, 10_000)
     stopped(runtime, prompt, **judgement)
     assert profile(runtime).horizon.tokens == 10_000
+
+
+def tried(runtime: Runtime, *calls: Call, prompt: int = 9_000, **report: Any) -> str:
+    """One step whose calls the platform refuses; gives what follows."""
+    runtime.assemble()
+    usage = {"prompt_tokens": prompt, "completion_tokens": 5}
+    said = answer("openai", "", calls, **report)
+    return runtime.hear(said, usage_raw=json.dumps(usage)).next
+
+
+METRIC = ToolSpec(
+    name="emit_metric",
+    description="Shows a figure.",
+    input_schema_raw='{"type":"object","properties":{"value":{"type":"number"}},"required":["value"]}',
+    presentation="metric",
+)
+AGAIN: dict[str, tuple[Call, Call]] = {
+    "arguments cut off": (Call("a", "read", '{"n": 1'), Call("b", "read", '{"m"')),
+    "no tool": (Call("a", "nowhere"), Call("b", "elsewhere")),
+    "no card": (Call("a", "emit_metric"), Call("b", "emit_metric", '{"value":"x"}')),
+    "listed tool": (
+        Call("a", "tool_call", '{"name":"notes","arguments":{}}'),
+        Call("b", "tool_call", '{"name":"notes","arguments":{"text":1}}'),
+    ),
+    "revoked tool": (Call("a", "gone"), Call("b", "gone")),
+}
+NOTES = ToolSpec(
+    name="notes",
+    description="Takes a note.",
+    input_schema_raw='{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}',
+    deferred=True,
+)
+
+
+def refusing_runtime() -> Runtime:
+    runtime = opened(tools=(*TOOLS, METRIC, NOTES, tool("gone")))
+    revoke_tool(actor=runtime.actor, session_id=runtime.session, name="gone", note="no")
+    probed(runtime, 10_000)
+    runtime.ask("Do it.")
+    return runtime
+
+
+def ended(runtime: Runtime) -> int:
+    """The horizon after the run."""
+    end_run(actor=runtime.actor, run_id=runtime.run, spec=EndRun(outcome="failed"))
+    return profile(runtime).horizon.tokens
+
+
+@pytest.mark.parametrize("kind", AGAIN)
+def test_what_was_refused_and_is_done_again_is_a_failed_instruction(kind: str) -> None:
+    runtime = refusing_runtime()
+    for call in AGAIN[kind]:
+        assert tried(runtime, call) == "redo"
+    assert len(runtime.events(EventType.CALL_REFUSED)) == 2
+    assert ended(runtime) == 9_000
+
+
+@pytest.mark.parametrize("kind", AGAIN)
+def test_the_first_refusal_is_a_mistake_and_so_are_two_of_one_answer(kind: str) -> None:
+    runtime = refusing_runtime()
+    assert tried(runtime, *AGAIN[kind]) == "redo"
+    assert len(runtime.events(EventType.CALL_REFUSED)) == 2
+    assert ended(runtime) == 10_000
+
+
+@pytest.mark.parametrize("kind", AGAIN)
+def test_a_refusal_of_an_earlier_run_is_no_instruction_of_this_one(kind: str) -> None:
+    runtime = refusing_runtime()
+    for number, call in enumerate(AGAIN[kind]):
+        if number:
+            end_run(actor=runtime.actor, run_id=runtime.run, spec=EndRun(outcome="failed"))
+            runtime.ask("Do it again.")
+        tried(runtime, call)
+    assert ended(runtime) == 10_000
+
+
+def test_refusals_of_different_kinds_are_mistakes() -> None:
+    runtime = refusing_runtime()
+    for first, _ in AGAIN.values():
+        tried(runtime, first)
+    assert ended(runtime) == 10_000
+
+
+def test_a_failure_far_from_the_horizon_teaches_nothing() -> None:
+    runtime = refusing_runtime()
+    for call in AGAIN["no tool"]:
+        tried(runtime, call, prompt=7_000)
+    assert ended(runtime) == 10_000
+
+
+def test_an_answer_that_was_cut_off_failed_nothing() -> None:
+    runtime = refusing_runtime()
+    tried(runtime, Call("a", "read", '{"n": 1'))
+    tried(runtime, Call("b", "read", '{"m"'), stop="length")
+    assert ended(runtime) == 10_000
+
+
+def test_a_fence_that_is_refused_twice_was_never_told() -> None:
+    runtime = refusing_runtime()
+    for _ in range(2):
+        runtime.assemble()
+        fence = "```card metric\n{}\n```"
+        usage = json.dumps({"prompt_tokens": 9_000, "completion_tokens": 5})
+        call = (Call("c", "find_tools", '{"query":"notes"}'),)
+        runtime.hear(answer("openai", fence, call), usage_raw=usage)
+    assert len(runtime.events(EventType.CALL_REFUSED)) == 2
+    assert ended(runtime) == 10_000
+
+
+def test_a_second_empty_step_failed_the_nudge_before_it() -> None:
+    runtime = opened()
+    probed(runtime, 10_000)
+    runtime.ask("Do it.")
+    assert tried(runtime, prompt=7_000) == "redo"
+    assert tried(runtime, prompt=9_500) == "finish"
+    assert profile(runtime).horizon.tokens == 9_500
 
 
 def test_nothing_raises_it() -> None:

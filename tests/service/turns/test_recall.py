@@ -10,6 +10,7 @@ from ctxengine.engine.events import EventType
 from ctxengine.engine.turns.turn import turns_of
 from ctxengine.ledger.queries.turns import turn_spans
 from ctxengine.service.prove import replay_request
+from ctxengine.service.specs import PolicySpec
 from tests.cast import PROVIDERS, Call, Runtime
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +52,7 @@ def test_a_result_that_is_too_long_comes_as_both_ends_in_whole_lines() -> None:
     assert lines[0] == "00000 crane 0 lifted a crate"
     assert lines[-1].startswith("01999 ")
     assert f'recall them with id "{evidence(runtime)}" and lines' in shown
-    assert len(shown) < 17_000
+    assert 29_000 < len(shown) < 31_000
     assert trust_of_answer(runtime) == "EXTERNAL_UNTRUSTED"
 
 
@@ -59,6 +60,7 @@ def test_a_result_that_is_too_long_comes_as_both_ends_in_whole_lines() -> None:
     ("asked", "first", "last"),
     [
         ({"lines": "101-103"}, "00100 crane", "00102 crane"),
+        ({"range": "101-103"}, "00100 crane", "00102 crane"),
         ({"lines": "7"}, "00006 crane", "00006 crane"),
         ({"chars": "1-5"}, "00000", "00000"),
         ({"lines": "8", "chars": "7-11"}, "crane", "crane"),
@@ -133,3 +135,20 @@ def test_turns_are_numbered_alike_by_rows_and_by_units() -> None:
     assert [(s.number, s.first, s.last) for s in spans] == [
         (t.number, t.first, t.last) for t in turns_of(units)
     ]
+
+
+@pytest.mark.parametrize("engine", ["suffix", "working_set"])
+@pytest.mark.parametrize("window", [8_000, 12_000, 16_000, 40_000])
+def test_a_recall_gives_no_more_than_its_request_can_show(engine: str, window: int) -> None:
+    policy = PolicySpec(reserve=1_000, history_floor=500)
+    runtime = Runtime(window=window, policy=policy, extra={"engine": engine})
+    runtime.ask("What do the cranes do?")
+    runtime.look("c1", LOG)
+    runtime.assemble()
+    runtime.say("They lift crates.")
+    runtime.ask("Which crane was the last?")
+    shown = recalled(runtime, id=evidence(runtime))
+    assert "are not shown" in shown
+    sent = runtime.assemble().body.decode()
+    assert shown.split("\n")[-1] in sent and shown.split("\n")[0] in sent
+    assert (len(shown) < 30_000) == (window < 40_000)

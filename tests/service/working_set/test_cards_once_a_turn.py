@@ -23,14 +23,20 @@ OTHER = '```card metric\n{"label":"Zinc","value":"1"}\n```'
 
 def talked(first: str, last: str, *calls: Call) -> Runtime:
     """A small room, where a closed turn takes its record at once: one turn of two responses, the first with a call."""
+    return opened_and_said(first, last, calls=calls)
+
+
+def opened_and_said(*texts: str, calls: tuple[Call, ...] = ()) -> Runtime:
+    """The same with any number of responses; the first has these calls."""
     tools = (tool("emit_metric", presentation="metric"), tool("read"))
     runtime = opened(6_500, tools=tools, principal=PrincipalSpec(id="mara"))
     runtime.ask("How dear is copper, and how dear is zinc?")
     runtime.assemble()
-    runtime.say(first, *calls, Call("look", "read", "{}"))
-    runtime.results(("look", "nothing new"))
-    runtime.assemble()
-    runtime.say(last)
+    for place, text in enumerate(texts[:-1]):
+        runtime.say(text, *(() if place else calls), Call(f"look{place}", "read", "{}"))
+        runtime.results((f"look{place}", "nothing new"))
+        runtime.assemble()
+    runtime.say(texts[-1])
     return runtime
 
 
@@ -105,15 +111,55 @@ def test_an_answer_that_is_only_the_card_again_stays(first: str, calls: tuple[Ca
     assert verdicts(runtime) <= {"identical", "identical_except"}
 
 
-def test_a_card_whose_first_showing_was_left_out_stands_where_it_is_shown_again() -> None:
-    runtime = talked(f"So far:\n{FENCE}", f"As said:\n{FENCE}\nThat is all.")
+def spoken(runtime: Runtime) -> list[ItemRow]:
+    """What the assistant said, in order."""
     rows = ItemRow.objects.filter(session_id=runtime.session, kind="assistant_message")
-    first = rows.order_by("sequence")[0]
-    spec = Present(target=f"{first.sequence}.{first.ordinal}", form="excluded", scope="item")
+    return list(rows.order_by("sequence"))
+
+
+def show(runtime: Runtime, row: ItemRow, form: str, scope: str) -> None:
+    spec = Present(target=f"{row.sequence}.{row.ordinal}", form=form, scope=scope)
     set_presentation(actor=runtime.actor, session_id=runtime.session, spec=spec)
+
+
+LONG = "It goes on and on. " * 16
+"""Long enough for its pointer to be shorter, so that a fold takes it from sight."""
+
+
+@pytest.mark.parametrize(("form", "scope"), [("excluded", "item"), ("folded", "unit")])
+def test_a_card_whose_first_showing_an_act_takes_away_stands_where_it_is_shown_again(
+    form: str, scope: str
+) -> None:
+    runtime = talked(f"So far:\n{FENCE}\n{LONG}", f"As said:\n{FENCE}\nThat is all.")
+    show(runtime, spoken(runtime)[0], form, scope)
     shown = follow_up(runtime)
     assert "So far" not in shown and shown.count("Copper") == 1
     runtime.say("Nothing now.")
+    show(runtime, spoken(runtime)[0], "automatic", scope)
+    again = follow_up(runtime)
+    assert "So far" in again and again.count("Copper") == 1
+    runtime.say("Nothing now either.")
     assert verdicts(runtime) == {"identical"}
     erase_person(actor=runtime.actor, principal="mara", note="asked for it")
     assert verdicts(runtime) <= {"identical", "identical_except"}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(("form", "scope"), [("excluded", "item"), ("folded", "unit")])
+def test_a_card_shown_three_times_stands_once_whichever_showing_an_act_takes_away(
+    form: str, scope: str, place: int
+) -> None:
+    middle = f"Once more:\n{FENCE}\n{LONG}"
+    runtime = opened_and_said(f"So far:\n{FENCE}\n{LONG}", middle, f"Last:\n{FENCE}\n{LONG}")
+    show(runtime, spoken(runtime)[place], form, scope)
+    assert follow_up(runtime).count("Copper") == 1
+    runtime.say("Nothing now.")
+    assert verdicts(runtime) == {"identical"}
+
+
+def test_a_turn_folded_whole_shows_no_card_and_proves() -> None:
+    runtime = talked(f"So far:\n{FENCE}\n{LONG}", f"As said:\n{FENCE}\n{LONG}")
+    show(runtime, spoken(runtime)[0], "folded", "turn")
+    assert follow_up(runtime).count("Copper") == 0
+    runtime.say("Nothing now.")
+    assert verdicts(runtime) == {"identical"}

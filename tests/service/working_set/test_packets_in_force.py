@@ -73,7 +73,7 @@ def test_a_room_that_shrinks_a_little_keeps_the_prose_that_was_paid_for(settings
         packet, room = runtime.packet(), runtime.plan["room"]["packet"]
         assert written.payload["tokens_after"] > room >= packet.payload["tokens_after"]
         assert (packet.payload["kind"], packet.payload["turns"]) == ("model", 24)
-        assert packet.payload["compactor"].endswith("packet@1 + ledger-summary@1")
+        assert packet.payload["compactor"].endswith("packet@1 + ledger-summary@2")
         assert TOLD in nine(shown) and "number23" in nine(shown)
         assert states(runtime)[written.sequence] == "superseded"
         runtime.over()

@@ -96,7 +96,7 @@ def test_one_that_comes_too_late_moves_no_byte_and_what_grows_keeps_its_prose(
         runtime.over()
         grown = runtime.go_on(NEXT - 2)
         packet = runtime.packet()
-        assert packet.payload["compactor"].endswith("packet@1 + ledger-summary@1")
+        assert packet.payload["compactor"].endswith("packet@1 + ledger-summary@2")
         assert (packet.payload["kind"], packet.payload["turns"]) == ("model", 32)
         assert TOLD in nine(grown) and "number31" in nine(grown)
         # Its prose stands in the longer one, which goes along.

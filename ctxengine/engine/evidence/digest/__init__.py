@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from ctxengine.engine.evidence.digest.make import Digest, Shape, digest_of
+from ctxengine.engine.evidence.digest.make import (
+    CURRENT_DIGESTS,
+    FIRST_DIGESTS,
+    Digest,
+    Shape,
+    digest_of,
+)
 
-__all__ = ["Digest", "Shape", "digest_of"]
+__all__ = ["CURRENT_DIGESTS", "FIRST_DIGESTS", "Digest", "Shape", "digest_of"]

@@ -75,8 +75,12 @@ def _first_text(element: Node, names: tuple[str, ...]) -> str | None:
     return None
 
 
-def search_text(text: str) -> str | None:
-    """The same for results written as text: lines that hold an address, each with the line above it; None for other text."""
+def search_text(text: str, *, marked: bool) -> str | None:
+    """The same for results written as text: lines that hold an address, each with the line above it; None for other text.
+
+    Args:
+        marked: whether a title says that it goes on where only its start is shown.
+    """
     lines = text.split("\n")
     places = [place for place, line in enumerate(lines) if _URL.search(line)]
     if len(places) < _MIN_RESULTS + 1 or len(places) * 30 < len(lines):
@@ -91,8 +95,14 @@ def search_text(text: str) -> str | None:
         title = bare if len(bare) > 3 and not bare.lower().startswith(("url", "link")) else above
         match = _URL.search(line)
         address = match[0] if match else ""
-        shown.append(f"- {' '.join(title.split())[:300]} — {address}")
+        folded = " ".join(title.split())
+        started = _title(folded) if marked else folded[:_MAX_STRING_CHARS]
+        shown.append(f"- {started} — {address}")
     return "\n".join([f"{len(places):,} addresses", *_listed(shown)])
+
+
+def _title(folded: str) -> str:
+    return folded if len(folded) <= _MAX_STRING_CHARS else _start(folded)
 
 
 def _listed(entries: Sequence[str]) -> list[str]:
@@ -155,5 +165,9 @@ def _scalar(node: Node) -> str:
     raw = node.raw
     if len(raw) <= _MAX_STRING_CHARS:
         return raw
-    head = truncate_text(raw, _MAX_STRING_CHARS)
-    return f"{head} [... {len(raw) - len(head):,} more characters]"
+    return _start(raw)
+
+
+def _start(text: str) -> str:
+    head = truncate_text(text, _MAX_STRING_CHARS)
+    return f"{head} [... {len(text) - len(head):,} more characters]"

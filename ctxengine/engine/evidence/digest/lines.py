@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
+from ctxengine.engine.evidence.digest.prose import opening, size_line
+from ctxengine.engine.evidence.inline import INLINE_MAXIMUM
 from ctxengine.engine.trust.truncation import truncate_text
 
 MAX_LINE_CHARS = 2_000
 """A longer line shows its start and says how long it goes on."""
 ENDS_LINES = 10
 """Lines shown from each end of command output."""
-MAX_ERROR_CHARS = 8_000
+MAX_ERROR_CHARS = INLINE_MAXIMUM
 """Errors stand verbatim up to here; a longer one is a log, and shows its ends."""
+FIRST_MAX_ERROR_CHARS = 8_000
+"""The same in digests of the first version."""
 _MAX_HEADINGS = 40
 
 _EXIT = re.compile(
@@ -27,9 +31,9 @@ def shown_line(line: str) -> str:
     return f"{head} [... the line goes on for {len(line) - len(head):,} characters ...]"
 
 
-def error_lines(text: str) -> str | None:
+def error_lines(text: str, most: int) -> str | None:
     """An error verbatim; None for one so long that its ends must do."""
-    return text if len(text) <= MAX_ERROR_CHARS else None
+    return text if len(text) <= most else None
 
 
 def ends(text: str) -> str:
@@ -48,6 +52,17 @@ def ends(text: str) -> str:
             *map(shown_line, lines[-ENDS_LINES:]),
         ]
     )
+
+
+def ends_of_line(text: str) -> str | None:
+    """Start and end of a text that is one overlong line, with a count of what is between them; None for any other text."""
+    line = text.strip("\n")
+    if "\n" in line or len(line) <= MAX_LINE_CHARS:
+        return None
+    head = truncate_text(line, MAX_LINE_CHARS // 2)
+    tail = line[len(truncate_text(line, len(line) - MAX_LINE_CHARS // 2)) :]
+    between = len(line) - len(head) - len(tail)
+    return f"{head} [... {between:,} characters of this one line between ...] {tail}"
 
 
 def says_how_it_ended(text: str) -> bool:
@@ -72,22 +87,24 @@ def headings_of(text: str) -> list[str]:
     return found
 
 
-def markdown(text: str) -> str | None:
-    """Headings, the first paragraph, and how long the text is; None where there is no heading."""
+def markdown(text: str, *, sentences: bool) -> str | None:
+    """Headings, the first paragraph, and how long the text is; None where there is no heading.
+
+    Args:
+        sentences: whether of a huge first paragraph whole sentences stand, not the starts of its lines.
+    """
     headings = headings_of(text)
     if not headings:
         return None
     shown = headings[:_MAX_HEADINGS]
     more = len(headings) - len(shown)
-    lines = text.count("\n") + 1
-    size = len(text.encode("utf-8", "surrogatepass"))
     parts = [*map(shown_line, shown)]
     if more:
         parts.append(f"[... {more:,} more headings ...]")
-    opening = _first_paragraph(text, headings)
-    if opening:
-        parts.append("\n".join(map(shown_line, opening.split("\n"))))
-    parts.append(f"[{lines:,} lines, {size:,} bytes]")
+    first = _first_paragraph(text, headings)
+    if first:
+        parts.append(opening(first) if sentences else "\n".join(map(shown_line, first.split("\n"))))
+    parts.append(size_line(text))
     return "\n".join(parts)
 
 

@@ -6,6 +6,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ctxengine.engine.evidence.digest import data, lines
+from ctxengine.engine.evidence.digest.prose import prose
+
+FIRST_DIGESTS = 1
+"""Digests of turns that were closed before the version stood in the event of their close."""
+CURRENT_DIGESTS = 2
+"""Version of the digests of turns that are closed from now on. A closed turn keeps the version it was closed with, so that its
+record never changes and what was sent is built again; a change of what any digest shows is a new version. Since the second,
+errors stand verbatim up to the limit of a result, prose shows its first paragraph, whole sentences stand of a huge one, a
+single line shows both ends, and a title says where it goes on."""
 
 
 class Shape(StrEnum):
@@ -17,6 +26,8 @@ class Shape(StrEnum):
     SEARCH = "search"
     JSON = "json"
     MARKDOWN = "markdown"
+    TEXT = "text"
+    """Prose without headings."""
     OUTPUT = "output"
     """Command output and every text of no other shape: its first and last lines."""
 
@@ -34,34 +45,44 @@ def reference_line(reference: str, chars: int) -> str:
     return f'[evidence:{reference} — {chars:,} characters; call recall with id "{reference}" to expand]'
 
 
-def digest_of(text: str, *, reference: str, is_error: bool = False) -> Digest:
+def digest_of(
+    text: str, *, reference: str, is_error: bool = False, version: int = CURRENT_DIGESTS
+) -> Digest:
     """The digest of a result.
 
     Args:
         text: the result as text.
         reference: id by which `recall` gives it back.
         is_error: whether the tool said that it failed.
+        version: of the digests that the result's turn shows.
     """
-    if is_error and (error := lines.error_lines(text)) is not None:
+    first = version == FIRST_DIGESTS
+    most = lines.FIRST_MAX_ERROR_CHARS if first else lines.MAX_ERROR_CHARS
+    if is_error and (error := lines.error_lines(text, most)) is not None:
         return Digest(Shape.ERROR, error)
-    shape, short = _short(text, is_error)
+    shape, short = _short(text, is_error, first)
     full = f"{short}\n{reference_line(reference, len(text))}"
     if len(full) >= len(text):
         return Digest(Shape.WHOLE, text)
     return Digest(shape, full)
 
 
-def _short(text: str, is_error: bool) -> tuple[Shape, str]:
+def _short(text: str, is_error: bool, first: bool) -> tuple[Shape, str]:
     node = None if is_error else data.read_json(text)
     if node is not None:
         found = data.search_results(node)
         return (Shape.SEARCH, found) if found is not None else (Shape.JSON, data.skeleton(node))
     if is_error or lines.says_how_it_ended(text):
         return Shape.OUTPUT, lines.ends(text)
-    found = data.search_text(text)
+    found = data.search_text(text, marked=not first)
     if found is not None:
         return Shape.SEARCH, found
-    outline = lines.markdown(text)
+    outline = lines.markdown(text, sentences=not first)
     if outline is not None:
         return Shape.MARKDOWN, outline
-    return Shape.OUTPUT, lines.ends(text)
+    if first:
+        return Shape.OUTPUT, lines.ends(text)
+    told = prose(text)
+    if told is not None:
+        return Shape.TEXT, told
+    return Shape.OUTPUT, lines.ends_of_line(text) or lines.ends(text)
