@@ -14,6 +14,7 @@ from ctxengine.engine.canonical import sha256_hex
 from ctxengine.engine.fresh import Runtime, memory_text, runtime_text
 from ctxengine.engine.history.projection import SentBlock
 from ctxengine.engine.inputs import Memory
+from ctxengine.engine.items import ItemKind
 from ctxengine.engine.plan.skills import LoadedSkill, skill_text
 from ctxengine.engine.ports import TokenCounter
 from ctxengine.engine.request import MemoryLines, RunInput
@@ -30,6 +31,8 @@ _THREAD, _INTENT, _TOOLS = "thread", "intent", "tools"
 _IN_FORCE = frozenset({_STATE, _RUNTIME})
 """Parts that hold beyond the run that said them, until they are said again or taken back; the others speak of one message."""
 _MEMORY = (("knowledge", "knowledge"), ("recall", "recall"), ("corrections", "correction"))
+_GO_ON = "[runtime] Go on from here: what the user said last may have come in while the answer above was being written."
+"""Said where the step would end on the model's own words and nothing is new: providers take no conversation that ends so."""
 _NAMES = {
     _STATE: "working state",
     "knowledge": "knowledge",
@@ -168,6 +171,8 @@ def adding(run: RunInput, offer: Offer, counter: TokenCounter) -> RunInput:
         names = ", ".join(_NAMES.get(key, "a loaded skill") for key in gone)
         note = f"[runtime] No longer valid, with nothing in its place: {names} given above."
         lines.append((14, Trust.PLATFORM, note))
+    if not lines and not run.holds_fresh and _ends_on_an_answer(run):
+        lines.append((14, Trust.PLATFORM, _GO_ON))
     by_row: dict[int, int] = {}
     by_trust: dict[str, int] = {}
     for row, trust, text in lines:
@@ -181,6 +186,11 @@ def adding(run: RunInput, offer: Offer, counter: TokenCounter) -> RunInput:
         added_trust=by_trust,
         added_rows={key: offer.digests[key] for key in sent} | dict.fromkeys(gone, ""),
     )
+
+
+def _ends_on_an_answer(run: RunInput) -> bool:
+    """Whether the open run's last words are the model's: input that came in meanwhile stands in front of them."""
+    return bool(run.active) and run.active[-1].items[-1].kind is ItemKind.ASSISTANT_MESSAGE
 
 
 def _parts_of(run: RunInput, step: str) -> list[FreshPart]:
