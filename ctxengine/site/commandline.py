@@ -136,8 +136,15 @@ def database_for(argv: list[str]) -> Iterator[None]:
 
 def _replays_files(argv: list[str]) -> bool:
     """Whether a replay names files alone: a session is named by its id, and only that one lies in the database."""
-    named = [word for word in argv[2:] if Path(word).exists()]
-    return argv[1:2] == ["replay"] and bool(named)
+    return argv[1:2] == ["replay"] and any(map(_is_there, argv[2:]))
+
+
+def _is_there(word: str) -> bool:
+    try:
+        return Path(word).exists()
+    except (OSError, ValueError):
+        # Too long for a name, or with a character that no name has: code for `shell -c`, say.
+        return False
 
 
 def _prepare(command: str) -> EmbeddedPostgres | None:

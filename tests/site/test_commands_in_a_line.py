@@ -164,3 +164,10 @@ def test_a_probe_that_is_told_two_sessions_is_refused_before_anything_is_asked()
     with pytest.raises(CommandError, match="name two sessions") as refused:
         command.handle(**vars(told))
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("word", ["x" * 5_000, "a\0b", "import os\n" * 400])
+def test_a_word_that_can_be_no_path_is_no_fault(word: str) -> None:
+    assert commandline._replays_files(["manage.py", "shell", word]) is False
+    assert commandline._replays_files(["manage.py", "replay", word]) is False
+    assert commandline._replays_files(["manage.py", "replay", word, __file__]) is True
