@@ -98,13 +98,13 @@ OVER_LENGTH: dict[str, tuple[str, int | None, int | None]] = {
         None,
         132_000,
     ),
-    "lm studio": (
+    "lmstudio": (
         "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247>= n_ctx: "
         "4096). Try to load the model with a larger context length.",
         None,
         4_096,
     ),
-    "lm studio, earlier": (
+    "lmstudio, earlier": (
         "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)",
         None,
         7_424,
